@@ -16,8 +16,7 @@ from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
 from helpers.checking.make_keys import wrong_answer
 from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
-from helpers.checking.views import viewed
+from helpers.checking.observe import observe_all, viewed
 from helpers.checking.vocabulary import VALUES
 from helpers.course import course
 from tests.mutation_score import accepted_variants, exercises, lessons

@@ -12,7 +12,7 @@ from helpers.course import CourseError
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
     "book": ("helpers.authoring.book", "write the web edition: the lessons as a static site"),
-    "new": ("helpers.authoring.scaffold", "begin a lesson, or an exercise of one"),
+    "new": ("helpers.authoring.scaffold", "begin an exercise of a lesson"),
     "pack": ("helpers.authoring.pack", "write the learner edition, or an autograder for Gradescope, as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),

@@ -87,19 +87,13 @@ def read(path: Path, root: Path) -> Course:
     """The course that the file at `path` describes. CourseError names what is wrong with it."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        lessons = tuple(
-            Lesson(
-                str(table["name"]),
-                str(table["title"]),
-                int(table["minutes"]),
-                dict(table.get("points", {})),
-                dict(table.get("bonus", {})),
-                float(table.get("seconds", Lesson.seconds)),
-                float(table.get("cell_seconds", Lesson.cell_seconds)),
-            )
-            for table in data.get("lesson", [])
-        )
-        return Course(root, data["owner"], data["repository"], data["tag"], lessons, str(data.get("timezone", "")))
+        lessons = []
+        for table in data.get("lesson", []):
+            seconds = {name: float(table[name]) for name in ("seconds", "cell_seconds") if name in table}
+            points, bonus = dict(table.get("points", {})), dict(table.get("bonus", {}))
+            lessons.append(Lesson(table["name"], table["title"], int(table["minutes"]), points, bonus, **seconds))
+        zone = str(data.get("timezone", ""))
+        return Course(root, data["owner"], data["repository"], data["tag"], tuple(lessons), zone)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}.") from None
     except KeyError as error:

@@ -10,20 +10,20 @@ import __future__
 import ast
 import contextlib
 import importlib
-import signal
 import sys
 import time
-import tomllib
 import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 import torch
 from cosmic_ray.plugins import operator_names
 
+from helpers.running.time_limit import TooSlow, time_limit
 from tests import test_check_facts
-from tests.mutants import Mutant, mutants
+from tests.mutants import Mutant, Outcome, listed, mutants, show
 
 MODULES = ("verdict", "compare", "facets", "wording", "diagnosis", "messages")
 SECONDS = 1.0  # of processor time for the facts of one mutant
@@ -37,10 +37,6 @@ CHANGES = """
 OPERATORS = tuple(name for name in operator_names() if name.partition("Operator_")[2] in ("", *CHANGES))
 # What a declaration promises about names and lengths changes nothing that these facts run.
 PROMISES = ("strict", "frozen")
-
-
-class TooLong(BaseException):
-    """The facts took longer than a mutant may."""
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -57,9 +53,8 @@ def pieces(text: str) -> Iterator[tuple[str, str]]:
 def _without_promises(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        for field in ("annotation", "returns"):
-            if getattr(node, field, None) is not None:
-                setattr(node, field, ast.Constant(None))
+        for promise in {"annotation", "returns"} & set(node._fields):
+            setattr(node, promise, None)
         if isinstance(node, ast.Call):
             node.keywords = [item for item in node.keywords if item.arg not in PROMISES]
     return ast.dump(tree)
@@ -77,54 +72,25 @@ def changed(module: types.ModuleType, name: str, source: str):
     old = vars(module)[name]
     names = dict(vars(module))
     exec(compile(source, f"<mutant of {name}>", "exec", __future__.annotations.compiler_flag), names)
-    new = names[name]
-    if isinstance(old, types.FunctionType):
-        parts = ("__code__", "__defaults__", "__kwdefaults__")
-        before = {part: getattr(old, part) for part in parts}
-        for part in parts:
-            setattr(old, part, getattr(new, part))
-        try:
-            yield
-        finally:
-            for part in parts:
-                setattr(old, part, before[part])
-        return
-    users = [
-        vars(user)
-        for place, user in list(sys.modules.items())
-        if place.startswith(("helpers.checking", "tests.test_check_facts")) and vars(user).get(name) is old
-    ]
-    for user in users:
-        user[name] = new
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        if isinstance(old, types.FunctionType):
+            for part in ("__code__", "__defaults__", "__kwdefaults__"):
+                patch.setattr(old, part, getattr(names[name], part))
+        for place, user in list(sys.modules.items()):
+            here = place.startswith(("helpers.checking", "tests.test_check_facts"))
+            if here and vars(user).get(name) is old and not isinstance(old, types.FunctionType):
+                patch.setattr(user, name, names[name])
         yield
-    finally:
-        for user in users:
-            user[name] = old
-
-
-@contextlib.contextmanager
-def _time_limit():
-    def ring(_number, _frame):
-        raise TooLong
-
-    before = signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def killer(module: types.ModuleType, mutant: Mutant, facts: list[Callable]) -> Callable | None:
     """The first fact that does not hold of the mutant; None where all do."""
     fact = facts[0] if facts else None
     try:
-        with _time_limit(), changed(module, mutant.exercise, mutant.source):
+        with time_limit(SECONDS), changed(module, mutant.exercise, mutant.source):
             for fact in facts:
                 fact()
-    except (Exception, TooLong):
+    except (Exception, TooSlow):
         return fact
     return None
 
@@ -148,18 +114,12 @@ def callers(facts: list[Callable]) -> dict[types.CodeType, list[Callable]]:
     return found
 
 
-def harmless(module: str) -> dict[tuple[str, str], set[str]]:
-    """For a piece and a line, what it may become; an empty set: anything."""
-    entries = tomllib.loads(HARMLESS.read_text("utf-8")).get(module, [])
-    return {(item["piece"], item["was"]): set(item.get("became", ())) for item in entries if item["reason"]}
-
-
-def survivors(name: str) -> tuple[int, int, list[Mutant]]:
-    """(killed, listed as harmless, the others) of a module's mutants; a listed line that none has is with the last."""
+def outcome(name: str) -> Outcome:
+    """What became of a module's mutants; a listed line that none has is with the survivors."""
+    started = time.process_time()
     module = importlib.import_module(f"helpers.checking.{name}")
-    facts, listed = all_facts(), harmless(name)
-    called = callers(facts)
-    killed, known, alive, unused = 0, 0, [], set(listed)
+    facts, known, result = all_facts(), listed(HARMLESS, name), Outcome(name)
+    called, unused = callers(facts), set(known)
     for piece, source in pieces(Path(module.__file__).read_text("utf-8")):
         function = vars(module)[piece]
         own = list(called.get(function.__code__, ())) if isinstance(function, types.FunctionType) else list(facts)
@@ -168,32 +128,22 @@ def survivors(name: str) -> tuple[int, int, list[Mutant]]:
             if fact is not None:
                 own.remove(fact)
                 own.insert(0, fact)  # it is likely to kill the next one too
-                killed += 1
-            elif (may := listed.get((piece, mutant.was))) is not None and (not may or mutant.became in may):
-                known += 1
+                result.killed += 1
+            elif (may := known.get((piece, mutant.was))) is not None and (not may or mutant.became in may):
+                result.listed += 1
                 unused.discard((piece, mutant.was))
             else:
-                alive.append(mutant)
-    alive += [
-        Mutant(*item, "nothing: it is listed in harmless_mutants.toml, and no mutant has it", "") for item in unused
-    ]
-    return killed, known, alive
+                result.survivors.append(mutant)
+    missing = "nothing: it is listed in harmless_mutants.toml, and no mutant has it"
+    result.survivors += [Mutant(*item, missing, "") for item in unused]
+    result.seconds = time.process_time() - started
+    return result
 
 
 def main(names: list[str]) -> int:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", SyntaxWarning)  # mutants write odd things, such as `is` before a number
-    print(f"{'module':<12}{'mutants':>9}{'killed':>9}{'harmless':>10}{'survivors':>11}{'seconds':>9}", flush=True)
-    left = 0
-    for name in names or MODULES:
-        started = time.process_time()
-        killed, known, alive = survivors(name)
-        seconds, total = time.process_time() - started, killed + known + len(alive)
-        print(f"{name:<12}{total:>9}{killed:>9}{known:>10}{len(alive):>11}{seconds:>9.0f}", flush=True)
-        for mutant in alive:
-            print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
-        left += len(alive)
-    return 1 if left else 0
+    return 1 if show(map(outcome, names or MODULES)) else 0
 
 
 if __name__ == "__main__":

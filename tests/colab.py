@@ -117,7 +117,7 @@ def addressed(lessons: list[str]) -> Course:
 
 def handed_out(home: Course, lesson: Lesson):
     """The learner's notebook, made from the lesson's text."""
-    return nbformat.reads(student_notebook(read_lesson(home, lesson).notebook, lesson.name), as_version=4)
+    return nbformat.reads(student_notebook(read_lesson(home, lesson).notebook), as_version=4)
 
 
 def build_edition(home: Course, root: Path) -> Course:

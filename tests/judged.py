@@ -9,9 +9,8 @@ from helpers.checking.facets import agree
 from helpers.checking.key import ExerciseKey
 from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
+from helpers.checking.observe import observe_all, viewed
 from helpers.checking.verdict import Verdict
-from helpers.checking.views import viewed
 from helpers.course import course
 from tests.conftest import stored_key
 

@@ -57,19 +57,9 @@ def lab(folder: Path) -> Iterator[str]:
         "PYTHONPATH": str(folder),  # the copy, whatever this Python has installed
         "OMP_NUM_THREADS": "1",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        "--no-browser",
-        "--allow-root",
-        "--ip=127.0.0.1",
-        f"--port={port}",
-        f"--IdentityProvider.token={token}",
-        f"--notebook-dir={folder}",
-        "--expose-app-in-browser",
-        "--ServerApp.port_retries=0",
-    ]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
+    command += [f"--port={port}", f"--IdentityProvider.token={token}", f"--notebook-dir={folder}"]
+    command += ["--expose-app-in-browser", "--ServerApp.port_retries=0"]
     with (settings / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
         try:
@@ -117,6 +107,15 @@ def faults(page: Page) -> list[str]:
         for found in Axe().run(page, options=rules).response["violations"]
         for node in found["nodes"]
     ]
+
+
+def faults_by_day_and_night(page: Page) -> list[str]:
+    """The same of its light and its dark colors."""
+    found = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found += faults(page)
+    return found
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ import tomllib
 import types
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -50,10 +50,12 @@ class Mutant:
 
 @dataclass
 class Outcome:
-    lesson: str
-    killed: int
-    equivalent: int
-    survivors: list[Mutant]
+    """What became of the mutants of a lesson's solutions, or of a module."""
+
+    name: str
+    killed: int = 0
+    listed: int = 0
+    survivors: list[Mutant] = field(default_factory=list)
     seconds: float = 0.0  # of processor time
 
 
@@ -62,22 +64,17 @@ def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) 
     found: dict[str, Mutant] = {}
     for name in operators or operator_names():
         operator = get_operator(name)
-        arguments = operator.arguments() if hasattr(operator, "arguments") else ()
-        if arguments:
+        if hasattr(operator, "arguments") and operator.arguments():
             continue
-        occurrence = 0
-        while (mutated := _mutated(source, operator(), occurrence)) is not None:
-            occurrence += 1
-            if mutated in found or _is_doc_change(source, mutated):
-                continue
-            was, became = _changed_lines(source, mutated)
-            found[mutated] = Mutant(exercise, was, became, mutated)
+        for occurrence in itertools.count():
+            mutated = mutate_code(source, operator(), occurrence)
+            if mutated is None or mutated == source:
+                break
+            if mutated not in found and not _is_doc_change(source, mutated):
+                lines = list(difflib.ndiff(source.splitlines(), mutated.splitlines()))
+                was, became = (" | ".join(line[2:].strip() for line in lines if line[0] == sign) for sign in "-+")
+                found[mutated] = Mutant(exercise, was, became, mutated)
     return list(found.values())
-
-
-def _mutated(source: str, operator, occurrence: int) -> str | None:
-    mutated = mutate_code(source, operator, occurrence)
-    return mutated if mutated is not None and mutated != source else None
 
 
 def _is_doc_change(source: str, mutated: str) -> bool:
@@ -86,13 +83,6 @@ def _is_doc_change(source: str, mutated: str) -> bool:
         return ast.dump(ast.parse(source)) == ast.dump(ast.parse(mutated))
     except SyntaxError:
         return True
-
-
-def _changed_lines(source: str, mutated: str) -> tuple[str, str]:
-    lines = list(difflib.ndiff(source.splitlines(), mutated.splitlines()))
-    was = " | ".join(line[2:].strip() for line in lines if line.startswith("- "))
-    became = " | ".join(line[2:].strip() for line in lines if line.startswith("+ "))
-    return was, became
 
 
 def survives(mutant: Mutant, key: ExerciseKey, blocks: types.ModuleType) -> bool:
@@ -104,12 +94,8 @@ def survives(mutant: Mutant, key: ExerciseKey, blocks: types.ModuleType) -> bool
     with contextlib.suppress(Exception):
         exec(compile(mutant.source, filename, "exec"), names)
         answer = names[mutant.exercise]
-        single = (
-            replace(key, cases=[case], expected=[seen]) for case, seen in zip(key.cases, key.expected, strict=True)
-        )
-        return all(
-            decide(some, observe_all(answer, some.cases, facts)).passed for some in itertools.chain(single, [key])
-        )
+        alone = (replace(key, cases=[case], expected=[e]) for case, e in zip(key.cases, key.expected, strict=True))
+        return all(decide(some, observe_all(answer, some.cases, facts)).passed for some in (*alone, key))
     return False
 
 
@@ -118,32 +104,43 @@ def outcome(lesson: str) -> Outcome:
     started = time.process_time()
     blocks = load_blocks(course(), course().lesson(lesson))
     text = Path(blocks.__file__).read_text("utf-8")
-    listed = known_equivalents(lesson)
-    result = Outcome(lesson, 0, 0, [])
+    known, result = listed(EQUIVALENT, lesson), Outcome(lesson)
     for exercise in exercises(lesson):
-        if exercise.metric:
-            continue  # judged by how good it is: there is no one solution to change
         source = definition(text, exercise.name)
         key = make_key(lesson, replace(exercise, mistakes=()), 100, False, getattr(blocks, exercise.name), SEED)
         for mutant in mutants(exercise.name, source):
             if not survives(mutant, key, blocks):
                 result.killed += 1
-            elif (mutant.exercise, mutant.was, mutant.became) in listed:
-                result.equivalent += 1
+            elif mutant.became in known.get((mutant.exercise, mutant.was), ()):
+                result.listed += 1
             else:
                 result.survivors.append(mutant)
     result.seconds = time.process_time() - started
     return result
 
 
-def known_equivalents(lesson: str) -> set[tuple[str, str, str]]:
-    entries = tomllib.loads(EQUIVALENT.read_text("utf-8")).get(lesson, []) if EQUIVALENT.is_file() else []
-    return {
-        (entry["exercise"], entry["was"], became)
-        for entry in entries
-        if entry["reason"]
-        for became in ([entry["became"]] if isinstance(entry["became"], str) else entry["became"])
-    }
+def listed(path: Path, section: str) -> dict[tuple[str, str], set[str]]:
+    """For a name and a line, what it may become with a reason; an empty set: anything."""
+    entries = (item for item in tomllib.loads(path.read_text("utf-8")).get(section, []) if item["reason"])
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in entries:
+        became = item.get("became", [])
+        place = found.setdefault((item.get("exercise") or item["piece"], item["was"]), set())
+        place.update([became] if isinstance(became, str) else became)
+    return found
+
+
+def show(outcomes: Iterable[Outcome]) -> int:
+    """Print a table row of each outcome, and every survivor; how many there are."""
+    print(f"{'':<22}{'mutants':>9}{'killed':>9}{'listed':>9}{'survivors':>11}{'seconds':>9}", flush=True)
+    alive = 0
+    for o in outcomes:
+        total = o.killed + o.listed + len(o.survivors)
+        print(f"{o.name:<22}{total:>9}{o.killed:>9}{o.listed:>9}{len(o.survivors):>11}{o.seconds:>9.0f}", flush=True)
+        for mutant in o.survivors:
+            print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
+        alive += len(o.survivors)
+    return alive
 
 
 def limit() -> None:
@@ -153,18 +150,8 @@ def limit() -> None:
 
 
 def main(names: list[str]) -> int:
-    head = f"{'lesson':<22}{'mutants':>9}{'killed':>9}{'equivalent':>12}{'survivors':>11}{'seconds':>9}"
-    print(head, flush=True)
-    alive = 0
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), limit) as pool:
-        for o in pool.map(outcome, names or lessons()):
-            total = o.killed + o.equivalent + len(o.survivors)
-            row = f"{o.lesson:<22}{total:>9}{o.killed:>9}{o.equivalent:>12}{len(o.survivors):>11}{o.seconds:>9.0f}"
-            print(row, flush=True)
-            for mutant in o.survivors:
-                print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
-            alive += len(o.survivors)
-    return 1 if alive else 0
+        return 1 if show(pool.map(outcome, names or lessons())) else 0
 
 
 if __name__ == "__main__":

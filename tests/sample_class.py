@@ -168,6 +168,13 @@ def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, s
     (folder / f"{lesson.name}.ipynb").write_bytes(content)
 
 
+def hand_in_unreadable(folders: Folders, lesson: str, student: str, content: str = "{") -> None:
+    """Half of a notebook."""
+    folder = folders.submitted / student / lesson
+    folder.mkdir(parents=True)
+    (folder / f"{lesson}.ipynb").write_text(content)
+
+
 def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS) -> list[Made]:
     """Hand in for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
     generator = random.Random(SEED)

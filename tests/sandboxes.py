@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.bubblewrap import SandboxMissing, bubblewrap
 from helpers.grading.judge import Judge
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits
+from helpers.grading.sandbox_files import SandboxMissing, bubblewrap
 from helpers.grading.submission import Cell
 
 LESSON = "03_query_key"

@@ -36,38 +36,80 @@ def scaled_scores(Q, K):
     return torch.matmul(Q, K.mT) / Q.size(-1) ** 0.5
 
 
-def test_a_right_answer(said):
-    text = said(scaled_scores)
-    assert f"{SENTENCE} → {FRENCH}" in text
-    assert "your scaled_scores" in text and ": the same" in text and "four divisors" in text
+def fails(error):
+    def part(*args, **kwargs):
+        raise error
+
+    return part
 
 
-def test_a_published_bug_shows_its_cost(said):
-    def unscaled(Q, K):
-        return Q @ K.transpose(-2, -1)
+def unscaled(Q, K):
+    return Q @ K.mT
 
-    text = said(scaled_scores=unscaled)
-    assert "unscaled as scaled_scores" in text and "times as much" in text
+
+class Nameless(torch.nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.a = torch.nn.Linear(d_model, d_model)
+
+
+class NotAModule:
+    def __init__(self, d_model, num_heads):
+        pass
+
+
+RIGHT = f"{SENTENCE} → {FRENCH}"
+SAID = {
+    "right": ({"": scaled_scores}, RIGHT, "your scaled_scores", ": the same", "four divisors"),
+    "a published bug": ({"scaled_scores": unscaled}, "unscaled as scaled_scores", "times as much"),
+    "a mask that leaks": (
+        {"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)},
+        "the future leaks",
+        "times as much",
+    ),
+    "wrong shape": ({"scaled_scores": lambda Q, K: Q}, "shape", FRENCH),
+    "nan": ({"scaled_scores": lambda Q, K: Q @ K.mT * float("nan")}, "NaN"),
+    "an error": (
+        {"scaled_scores": fails(RuntimeError("oh <b>no</b>"))},
+        "Your scaled_scores raised RuntimeError: oh <b>no</b>",
+    ),
+    "leaving": ({"scaled_scores": fails(SystemExit(1))}, "SystemExit"),
+    "None": ({"scaled_scores": lambda Q, K: None}, "returned None"),
+    "in place": ({"mask_scores": lambda scores, mask: scores.masked_fill_(~mask, float("-inf"))}, "in place"),
+    "other weights": (
+        {"MultiHeadAttention": Nameless},
+        "no weights called",
+        " and others: list(translator.state()) names them",
+    ),
+    "no module": ({"MultiHeadAttention": NotAModule}, "not an nn.Module"),
+    "no part": ({"foo": scaled_scores}, "no part called foo"),
+    "a part misspelt": ({"scaled_score": scaled_scores}, "Did you mean scaled_scores"),
+    "a number": ({"scaled_scores": 3}, "of the type int"),
+    "another name": ({"": unscaled}, "no part called unscaled"),
+    "nothing": ({}, RIGHT),
+    "another sentence": (
+        {"": scaled_scores, "sentence": "the black cat sees a red apple"},
+        "le chat noir voit une pomme rouge",
+    ),
+    "an unknown word": ({"": scaled_scores, "sentence": "jane eats an apple"}, "does not know the word 'eats'"),
+    "a word misspelt": ({"": scaled_scores, "sentence": "jane loves aple"}, "Words near it: apple"),
+    "no words": ({"": scaled_scores, "sentence": "  "}, "empty"),
+    "many words": ({"": scaled_scores, "sentence": "jane " * 30}, "up to"),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_is_said_of_each_answer(said, what):
+    parts, *words = SAID[what]
+    text = said(*(parts[name] for name in parts if not name), **{name: parts[name] for name in parts if name})
+    assert [word for word in words if word not in text] == [], text
 
 
 def test_several_at_once(said):
     causal_mask, padding_mask = FINISHED_PARTS["causal_mask"], FINISHED_PARTS["padding_mask"]
     text = said(causal_mask, padding_mask)
     assert "your causal_mask and your padding_mask" in text and ": the same" in text and "nothing leaks" in text
-
-
-def test_a_mask_that_leaks(said):
-    text = said(causal_mask=lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool))
-    assert "the future leaks" in text and "times as much" in text
-
-
-def test_wrong_shape(said):
-    text = said(scaled_scores=lambda Q, K: Q)
-    assert "shape" in text and FRENCH in text
-
-
-def test_nan(said):
-    assert "NaN" in said(scaled_scores=lambda Q, K: scaled_scores(Q, K) * float("nan"))
+    assert ": the same" in said(mask_scores=FINISHED_PARTS["mask_scores"])  # nothing stays of one that was in place
 
 
 def test_where_all_is_nan_no_empty_picture_is_drawn(said):
@@ -78,34 +120,17 @@ def test_where_all_is_nan_no_empty_picture_is_drawn(said):
     assert "[figure" not in said(weighted_values=lambda weights, V: weights @ V * float("nan"))
 
 
-def test_raising(said):
-    def broken(Q, K):
-        raise RuntimeError("oh <b>no</b>")
-
-    assert "Your scaled_scores raised RuntimeError: oh <b>no</b>" in said(scaled_scores=broken)
-    assert "&lt;b&gt;" in as_html([Fact("oh <b>no</b>")])
-
-    def leaving(Q, K):
-        sys.exit(1)
-
-    assert "SystemExit" in said(scaled_scores=leaving)
-
-
-def test_slow(said, monkeypatch):
-    monkeypatch.setattr(stage, "TIME_LIMIT", 0.5)
-
+def test_slow():
     def endless(Q, K):
         while True:
             pass
 
     stage.attempt_finished(SENTENCE)
-    trial = stage.attempt({"scaled_scores": endless}, SENTENCE, 0.3)
-    assert "took more than 0.3 seconds" in trial.failed
+    assert "took more than 0.3 seconds" in stage.attempt({"scaled_scores": endless}, SENTENCE, 0.3).failed
 
 
 def test_unanswered(said):
-    def open_function(Q, K):
-        raise NotImplementedError
+    open_function = fails(NotImplementedError)
 
     class OpenModule(torch.nn.Module):
         def __init__(self, d_model, num_heads):
@@ -124,48 +149,7 @@ def test_unanswered(said):
     assert "not answered yet" in said(scaled_scores=...)
 
 
-def test_returning_none(said):
-    assert "returned None" in said(scaled_scores=lambda Q, K: None)
-
-
-def test_changing_in_place(said):
-    def greedy_hands(scores, mask):
-        return scores.masked_fill_(~mask, float("-inf"))
-
-    assert "in place" in said(mask_scores=greedy_hands)
-    assert ": the same" in said(mask_scores=FINISHED_PARTS["mask_scores"])  # nothing of it stays
-
-
-def test_modules_that_do_not_fit(said):
-    class Nameless(torch.nn.Module):
-        def __init__(self, d_model, num_heads):
-            super().__init__()
-            self.a = torch.nn.Linear(d_model, d_model)
-
-    class NotAModule:
-        def __init__(self, d_model, num_heads):
-            pass
-
-    text = said(MultiHeadAttention=Nameless)
-    assert "no weights called" in text and " and others: list(translator.state()) names them" in text
-    assert "not an nn.Module" in said(MultiHeadAttention=NotAModule)
-
-
-def test_odd_calls(said):
-    assert "no part called foo" in said(foo=scaled_scores)
-    assert "Did you mean scaled_scores" in said(scaled_score=scaled_scores)
-    assert said().startswith("jane visits africa in september → jane visite l' afrique en septembre")
-    assert "of the type int" in said(scaled_scores=3)
-    assert "no part called test_odd_calls" in said(test_odd_calls)
-
-
-def test_other_sentences(said):
-    text = said(scaled_scores, sentence="the black cat sees a red apple")
-    assert "le chat noir voit une pomme rouge" in text
-    assert "does not know the word 'eats'" in said(scaled_scores, sentence="jane eats an apple")
-    assert "Words near it: apple" in said(scaled_scores, sentence="jane loves aple")
-    assert "empty" in said(scaled_scores, sentence="  ")
-    assert "up to" in said(scaled_scores, sentence="jane " * 30)
+def test_a_sentence_of_ones_own():
     page = stage.own_sentence({"scaled_scores": scaled_scores}, "Tom is happy.")
     assert "tom est heureux" in page and "<img" in page
 
@@ -329,10 +313,7 @@ def test_a_wrong_reader_stands_above_the_finished_one(said):
 
 
 def test_all_that_is_unanswered_is_named(said):
-    def open_function(*_args):
-        raise NotImplementedError
-
-    names = dict.fromkeys(("encode", "embed", "cosine_similarity"), open_function)
+    names = dict.fromkeys(("encode", "embed", "cosine_similarity"), fails(NotImplementedError))
     text = said(**names, add_positions=FINISHED_PARTS["add_positions"])
     assert text.startswith("encode, embed and cosine_similarity are not answered yet")
     assert said(encode=None, embed=...).startswith("encode and embed are not answered yet")
@@ -348,7 +329,7 @@ def test_advice_for_a_function_that_is_no_part_works(said, monkeypatch):
     assert "in this lesson: scaled_scores, softmax_jacobian, weights_jacobian" in text
     advised = re.search(r"at_work\((\w+)=by_width\)", text).group(1)
     assert "times as much" in said(**{advised: by_width})
-    assert "at_work(" not in said(test_odd_calls.__class__)
+    assert "at_work(" not in said(test_slow.__class__)
 
 
 def test_a_mask_that_starts_at_the_first_key_shows_with_a_cache(said):

@@ -68,7 +68,7 @@ def test_memory_that_no_process_shows_is_bounded(judge, right, hoard):
 
 @pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(1000)"])
 def test_whoever_stops_or_waits_ends_soon(judge, right, how, monkeypatch):
-    monkeypatch.setattr("helpers.grading.resource_watch.MOST_IDLE", 6)  # a minute in a class
+    monkeypatch.setattr("helpers.grading.learner_process.MOST_IDLE", 6)  # a minute in a class
     answer = (
         f"{right}\nimport os, signal, time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n        {how}"
     )

@@ -254,32 +254,31 @@ def test_cells_run_once_more_from_the_last_section_to_the_first(lesson, monkeypa
 
 
 @pytest.mark.full
-def test_a_cell_that_raises_stops_the_build(own):
-    path = own / "solutions" / LESSON / f"{LESSON}.py"
-    path.write_text(TEXT.replace("axes.plot([1, 2])", 'raise OSError("no ink")'), encoding="utf-8")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "axes.plot([1, 2])",
+            'raise OSError("no ink")',
+            "cell a-picture--2 of the solution notebook raised OSError: no ink",
+        ),
+        (
+            "check(scaled_scores)",
+            "scaled_scores = lambda Q, K: Q @ K.transpose(-2, -1)\ncheck(scaled_scores)",
+            "cell check_scaled_scores of the solution notebook raised CheckFailed",
+        ),
+        (
+            'Picture(figure, alt="a line from 1 to 2")',
+            "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+            "a-picture--2 shows a figure without alt text",
+        ),
+    ],
+    ids=["a cell that raises", "a check that fails", "a figure without alt text"],
+)
+def test_what_fails_in_the_solution_stops_the_build(own, old, new, said):
+    (own / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
     result = run_command(own, "build")
-    assert result.returncode == 2
-    assert "cell a-picture--2 of the solution notebook raised OSError: no ink" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-@pytest.mark.full
-def test_a_check_that_fails_in_the_solution_stops_the_build(own):
-    path = own / "solutions" / LESSON / f"{LESSON}.py"
-    wrong = "scaled_scores = lambda Q, K: Q @ K.transpose(-2, -1)"
-    path.write_text(TEXT.replace("check(scaled_scores)", f"{wrong}\ncheck(scaled_scores)"), encoding="utf-8")
-    result = run_command(own, "build")
-    assert result.returncode == 2
-    assert "cell check_scaled_scores of the solution notebook raised CheckFailed" in result.stderr
-
-
-@pytest.mark.full
-def test_a_figure_without_alt_text_stops_the_build(own):
-    path = own / "solutions" / LESSON / f"{LESSON}.py"
-    bare = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
-    path.write_text(TEXT.replace('Picture(figure, alt="a line from 1 to 2")', bare), encoding="utf-8")
-    result = run_command(own, "build")
-    assert result.returncode == 2 and "a-picture--2 shows a figure without alt text" in result.stderr
+    assert result.returncode == 2 and said in result.stderr and "Traceback" not in result.stderr
 
 
 # One hand: the template, and the figures of a learner's notebook
@@ -326,16 +325,16 @@ QUIZ = "## Quiz 4.1\n\n- **a** one\n- **b** two"
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("bonus", "quiz", "says"),
     [
-        ((TIME, BONUS.replace("**Extra** · ", ""), QUIZ, ENDS), "must begin with **Extra**"),
-        ((TIME, BONUS, QUIZ, ENDS), "belongs under the heading Going further"),
-        ((TIME, BONUS, QUIZ.replace("\n- **b** two", ""), ENDS), "needs its options as a list"),
-        ((TIME, BONUS, QUIZ.replace("**b**", "**c**"), ENDS), "needs its options as a list"),
+        (BONUS.replace("**Extra** · ", ""), QUIZ, "must begin with **Extra**"),
+        (BONUS, QUIZ, "belongs under the heading Going further"),
+        (BONUS, QUIZ.replace("\n- **b** two", ""), "needs its options as a list"),
+        (BONUS, QUIZ.replace("**b**", "**c**"), "needs its options as a list"),
     ],
 )
-def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options(cells, says):
-    text = text_of(*cells, exercises=["twice", "quiz_1"])
+def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options(bonus, quiz, says):
+    text = text_of(TIME, bonus, quiz, ENDS, exercises=["twice", "quiz_1"])
     told = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
     assert [sentence for sentence in told if says in sentence], told
 
@@ -363,7 +362,7 @@ def test_an_untouched_notebook_has_the_first_picture_of_an_explorer():
     shown = new_output("display_data", data)
     cells = [new_code_cell("from helpers.lessons.scaling import explore as explore")]
     cells += [new_code_cell("explore.temperature()", outputs=[shown], execution_count=3)]
-    explorer = nbformat.reads(student_notebook(new_notebook(cells=cells), "04_scaling"), as_version=4).cells[1]
+    explorer = nbformat.reads(student_notebook(new_notebook(cells=cells)), as_version=4).cells[1]
     assert explorer.execution_count is None
     assert set(explorer.outputs[0].data) == {"text/html", "text/plain"}
     assert explorer.outputs[0].data["text/html"] == page + STILL
@@ -756,13 +755,17 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
     ],
 )
 def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
-    root = tmp_path / "course"
-    (root / "solutions" / LESSON).mkdir(parents=True)
-    (root / "course.toml").write_text(COURSE)
     assert old in TEXT
-    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
     with pytest.raises(BuildError, match=re.escape(said)):
-        blocks_source(read_lesson(*home_and_lesson(root)))
+        blocks_source(read_lesson(*written(tmp_path / "course", COURSE, TEXT.replace(old, new))))
+
+
+def written(root: Path, toml: str, text: str):
+    """A course of these two files."""
+    (root / "solutions" / LESSON).mkdir(parents=True)
+    (root / "course.toml").write_text(toml)
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(text, encoding="utf-8")
+    return home_and_lesson(root)
 
 
 @pytest.mark.parametrize(
@@ -775,12 +778,8 @@ def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, sai
     ],
 )
 def test_points_that_do_not_fit_are_refused_in_words(tmp_path, old, new, said):
-    root = tmp_path / "course"
-    (root / "solutions" / LESSON).mkdir(parents=True)
-    (root / "course.toml").write_text(COURSE.replace(old, new))
-    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT, encoding="utf-8")
     with pytest.raises(BuildError, match=re.escape(said)):
-        read_lesson(*home_and_lesson(root))
+        read_lesson(*written(tmp_path / "course", COURSE.replace(old, new), TEXT))
 
 
 def test_all_that_is_wrong_is_said_at_once(own):
@@ -851,12 +850,10 @@ def test_an_unknown_lesson_is_refused_with_the_known_ones(capsys):
 
 
 def test_a_lesson_without_its_files_is_refused_in_words(own):
-    (own / "solutions" / LESSON / "answer_key.py").unlink()
-    result = run_command(own, "build", "--no-run")
-    assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/answer_key.py is missing.")
-    (own / "solutions" / LESSON / f"{LESSON}.py").unlink()
-    result = run_command(own, "build", "--no-run")
-    assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/{LESSON}.py is missing.")
+    for name in ("answer_key.py", f"{LESSON}.py"):
+        (own / "solutions" / LESSON / name).unlink()
+        result = run_command(own, "build", "--no-run")
+        assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/{name} is missing.")
 
 
 @pytest.mark.parametrize(

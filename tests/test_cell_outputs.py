@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.grading.inside.cell_outputs import CUT, Outputs
+from helpers.grading.inside.cell_runner import CUT, Outputs
 from helpers.grading.record import safe_output
 
 

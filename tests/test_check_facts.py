@@ -8,16 +8,13 @@ import torch
 
 from helpers.checking import messages, verdict, wording
 from helpers.checking.codec import Odd
-from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
+from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded, sketch
 from helpers.checking.facets import agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake, key_from_tree, key_to_tree
 from helpers.checking.messages import decide
-from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
-from helpers.checking.sketch import sketch
-from helpers.checking.stubs import STUBS
+from helpers.checking.registry import METRICS, STUBS, VIEWS, Score
 from helpers.checking.verdict import Problem, Verdict, decide_quiz, not_answered, refused
-from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Raises, Stub
 
 NAN, INF = math.nan, math.inf

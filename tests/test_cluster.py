@@ -37,7 +37,7 @@ from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import Batch, GradingStopped
 from helpers.grading.record import Recorder
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests import slow_worker
 from tests.ports import free_port
 from tests.sample_class import _in_own_words, grade_id, hand_in, text
@@ -122,9 +122,9 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
     read = (read_submission(folders.submitted, f"s{n}", release, folders.release) for n in range(count))
     told: dict[str, str | None] = {}
     with client.Cluster(Batch(LESSON, 1), f"local:{workers}") as cluster:
-        for portion, judged in cluster.portions(read, count, release, lambda student: None):
-            for one in portion:
-                assert one.student not in told and (judged[one.student] is None) == bool(one.problem)
+        for judged in cluster.portions(read, count, release, lambda student: None):
+            for one, report in judged:
+                assert one.student not in told and (report is None) == bool(one.problem)
                 told[one.student] = one.problem
     assert len(told) == count
     return told

@@ -71,21 +71,18 @@ def test_a_renamed_notebook(home, name):
     assert f"notebooks/{LESSON}/{name}" in line and f"notebooks/{LESSON}/{LESSON}.ipynb" in line and "Rename" in line
 
 
-def test_a_moved_notebook(home):
-    target = home.root / "notebooks" / "05_masking"
-    target.mkdir()
-    own(home).rename(target / f"{LESSON}.ipynb")
-    assert f"Rename or move it to notebooks/{LESSON}/{LESSON}.ipynb" in bad(notebooks(home))
-
-
-def test_a_notebook_in_the_courses_own_folder(home):
-    own(home).rename(home.root / f"{LESSON}.ipynb")
-    assert f"{LESSON}.ipynb is lesson {LESSON} in another place" in bad(notebooks(home))
-
-
-def test_a_notebook_that_is_not_there(home, tmp_path):
-    own(home).rename(tmp_path / f"{LESSON}.ipynb")
-    assert f"notebooks/{LESSON}/{LESSON}.ipynb is not there" in bad(notebooks(home))
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (f"notebooks/05_masking/{LESSON}.ipynb", f"Rename or move it to notebooks/{LESSON}/{LESSON}.ipynb"),
+        (f"{LESSON}.ipynb", f"{LESSON}.ipynb is lesson {LESSON} in another place"),
+        (f"../{LESSON}.ipynb", f"notebooks/{LESSON}/{LESSON}.ipynb is not there"),
+    ],
+)
+def test_a_notebook_in_another_place_or_in_none(home, place, words):
+    (home.root / place).parent.mkdir(exist_ok=True)
+    own(home).rename(home.root / place)
+    assert words in bad(notebooks(home))
 
 
 def test_a_copy_beside_the_original_says_which_one_is_handed_in(home):

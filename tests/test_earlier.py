@@ -110,7 +110,7 @@ BOTH = """class AttentionHead(AttentionHead):
 def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
     """Not the caller's, in notebook and grader, unless it makes one itself."""
     judge = judges("07_value_weighting")
-    source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
+    source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.bound])
     cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
     for own in ([], [BOTH]):
         names = notebook("07_value_weighting", WHOLE, *own)
@@ -203,7 +203,7 @@ def test_in_the_grader_too(lesson, judges):
     pieces = TopLevel([blocks_source(course().lesson(lesson))])
     forms = itertools.cycle(("unanswered", "raising", "wrong"))  # each exercise in one of them
     judge = judges(lesson)
-    source = pieces.source_of([*judge.blocks.uses.keys()])
+    source = pieces.source_of([*judge.blocks.bound.keys()])
     for (name, earlier), form in zip(own, forms, strict=False):
         cells = [Cell("pieces", source)]
         cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.classroom.export import as_canvas, as_csv, as_moodle, read_totals
-from helpers.classroom.platforms import CANVAS, MOODLE
+from helpers.classroom.platforms import PATTERNS
 from helpers.grading.class_report import as_csv as report_csv
 from helpers.grading.class_report import as_page
 from helpers.grading.class_scores import read_class
@@ -19,7 +19,7 @@ from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Recorder
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests.test_collect import LESSON, OTHER, Class, local_time, notebook, zipped
 
 ROSTER = """id,first_name,last_name,email,lms_user_id
@@ -217,7 +217,8 @@ def test_moodle_takes_feedback_back_in_its_own_folders(moodle, capsys):
             "Jörg Müller_102_assignsubmission_file_/04_scaling_feedback.html",
         ]
         assert archive.read(archive.namelist()[0]) == b"<p>page of ada@x.org</p>"
-        assert [MOODLE.fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()] == ["101", "102"]
+        participants = [PATTERNS["moodle"].fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()]
+        assert participants == ["101", "102"]
     said = capsys.readouterr().out
     assert "feedback for 2" in said and "left out, because they were not collected from Moodle: dan@x.org" in said
     assert "waits for a person: jm@x.org" in said and "nothing handed in: dan@x.org" in said
@@ -232,7 +233,7 @@ def test_canvas_takes_feedback_back_under_the_names_of_the_download(canvas):
             "müllerjörg_LATE_12_502_04_scaling-1.ipynb",
             "cyd11_13_503_work.zip",
         }
-        assert all(CANVAS.fullmatch(name) for name in archive.namelist())
+        assert all(PATTERNS["canvas"].fullmatch(name) for name in archive.namelist())
         back = nbformat.reads(archive.read("lovelaceada_11_501_04_scaling.ipynb").decode(), as_version=4)
         with zipfile.ZipFile(io.BytesIO(archive.read("cyd11_13_503_work.zip"))) as inner:
             assert inner.read("04_scaling_feedback.html") == b"<p>page of cyd</p>"

@@ -8,11 +8,10 @@ from nbformat import from_dict
 
 from helpers.grading.class_scores import Grade
 from helpers.grading.folders import ROOT
-from helpers.grading.formulas import as_mathml
-from helpers.grading.notebook_page import as_page, facts, without_echoes
+from helpers.grading.notebook_page import as_mathml, as_page, facts, without_echoes
 from helpers.grading.submission_run import error_output
 from tests import lab
-from tests.sample_class import hand_in
+from tests.sample_class import hand_in, hand_in_unreadable
 from tests.test_class_report import Parts, dead_links
 from tests.test_regrade import LESSON, answers, by_hand, grade
 
@@ -93,9 +92,7 @@ def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):
 @pytest.mark.full
 def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
-    broken = folders.submitted / "c" / LESSON
-    broken.mkdir(parents=True)
-    (broken / f"{LESSON}.ipynb").write_text("{")
+    hand_in_unreadable(folders, LESSON, "c")
     grade(folders, "--feedback")
     page = page_of(folders, "c")
     assert "could not be graded yet" in page and "What to do now" in page and f"{LESSON}.ipynb" in page
@@ -143,6 +140,4 @@ def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson)
         formula = page.locator("math[display=block]").first.bounding_box()
         assert formula["height"] > 25  # a fraction stands over its line: it is drawn
         assert set(asked) <= {"file", "data"} and asked.count("file") == 1
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            assert lab.faults(page) == []
+        assert lab.faults_by_day_and_night(page) == []

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests import lab
 from tests.ports import free_port
 from tests.sample_class import hand_in
@@ -69,7 +69,7 @@ class Shows(FullPoints):
             name: ExerciseReport(name, 0, worth, False, True, None, "", HOSTILE, "")
             for name, worth in release.checks.items()
         }
-        return {one.student: SubmissionReport(scores, {cell.id: outputs for cell in one.cells}) for one in portion}
+        return [(one, SubmissionReport(scores, {cell.id: outputs for cell in one.cells})) for one in portion]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from helpers.classroom import grade_by_hand
 from helpers.classroom.grade_by_hand import Refused, as_page, read_question, save, scheme_items, serving
 from helpers.grading.nbgrader_insides import open_gradebook
 from tests import lab
-from tests.sample_class import hand_in
+from tests.sample_class import hand_in, hand_in_unreadable
 from tests.test_formgrader import HOSTILE, LIVE
 from tests.test_regrade import LESSON, answers, grade, recorded, table
 
@@ -25,9 +25,7 @@ def handed_in(folders, lesson):
     for student in ("ada", "ben"):
         hand_in(folders, lesson, student, answers(lesson, written_1=f"Because of **{student}** and $d_k$."))
     hand_in(folders, lesson, "cem", {})
-    broken = folders.submitted / "dan" / LESSON
-    broken.mkdir(parents=True)
-    (broken / f"{LESSON}.ipynb").write_text("{")
+    hand_in_unreadable(folders, LESSON, "dan")
     grade(folders)
     return folders
 

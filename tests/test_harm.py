@@ -19,8 +19,7 @@ from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import Batch, GradingStopped, Pool, _reply
 from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
-from helpers.grading.reports import SubmissionReport
-from helpers.grading.submission import Submission
+from helpers.grading.submission import Submission, SubmissionReport
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
 from tests.test_regrade import FullPoints
@@ -233,18 +232,19 @@ def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
     asked = []
 
     class Slow(FullPoints):
-        def judge(self, portion, release, on_judged, hurried):
-            asked.append(([one.student for one in portion], hurried))
-            until = time.monotonic() + 20
-            while not hurried and "c" not in recorded(folders) and time.monotonic() < until:
-                time.sleep(0.05)  # the others are recorded while these are judged
-            judged = super().judge(portion, release, on_judged, hurried)
-            assert hurried or "c" in recorded(folders)
-            return {student: graded for student, graded in judged.items() if student == "c" or not hurried}
+        def judge(self, submissions, release, on_judged, hurried):
+            for one in submissions:
+                asked.append((one.student, hurried))
+                until = time.monotonic() + 20
+                while not hurried and "c" not in recorded(folders) and time.monotonic() < until:
+                    time.sleep(0.05)  # the others are recorded while these are judged
+                assert hurried or "c" in recorded(folders)
+                if one.student == "c" or not hurried:
+                    yield one, self.graded(one, release)
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
     outcome = grade_lesson(folders, LESSON, config=config)
-    assert asked == [(["a", "b", "c"], True), (["a"], False), (["b"], False)]
+    assert asked == [("a", True), ("b", True), ("c", True), ("a", False), ("b", False)]
     assert (outcome.new, sorted(recorded(folders))) == (3, ["a", "b", "c"])
     asked.clear()
     grade_lesson(folders, LESSON, ["a"], GradingOptions(force=True), config)
@@ -263,7 +263,7 @@ def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(
     pool = Pool(Batch(LESSON, 0), 1)
     monkeypatch.setattr(pool, "answers", lambda submissions, _: [(submissions[0], *answer)])
     with pytest.raises(GradingStopped, match="failed its own test after a submission .the reference solution scored 0"):
-        list(pool.judge_each([Submission("a", LESSON, [], "")], None, print))
+        list(pool.judge([Submission("a", LESSON, [], "")], None, print, hurried=False))
 
 
 def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
@@ -343,10 +343,11 @@ def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, 
     folders, config = one
 
     class Dying(FullPoints):
-        def judge(self, portion, release, on_judged, hurried):
-            judged = super().judge(portion, release, on_judged, hurried)
-            portion[1].problem, portion[1].again = "The grader could not judge this notebook.", True
-            return judged | {portion[1].student: None}
+        def judge(self, submissions, release, on_judged, hurried):
+            for one, report in super().judge(submissions, release, on_judged, hurried):
+                if one.student == "b":
+                    one.problem, one.again, report = "The grader could not judge this notebook.", True, None
+                yield one, report
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)

@@ -10,7 +10,7 @@ import torch
 
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
-from helpers.grading.inside.limits import Limits
+from helpers.grading.inside.protocol import Limits
 from helpers.grading.judge import TOO_LONG, Judge, Trial
 from helpers.grading.merge_cells import _is_prose
 from helpers.grading.name_bindings import TopLevel, without_magics
@@ -193,7 +193,7 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):
     started = time.process_time()
     pieces = TopLevel([source, CALLS])
-    assert "scores_of" in pieces.uses
+    assert "scores_of" in pieces.bound
     assert pieces.blocks_used("scores_of", ()) == set()
     assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
@@ -281,9 +281,9 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     monkeypatch.setattr("helpers.grading.judge.MAX_FUTILE", 0)
     observations = Trial._observations
 
-    def counted(self, key, way):
-        tried.append(way.time_factor)
-        return observations(self, key, way)
+    def counted(self, key, *how, time_factor=1.0):
+        tried.append(time_factor)
+        return observations(self, key, *how, time_factor=time_factor)
 
     monkeypatch.setattr(Trial, "_observations", counted)
     assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["attention_scores"])) == {"attention_scores": 0}
@@ -332,7 +332,7 @@ def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
         release = Release(LESSON, {}, {}, {}, {}, set())
         for times in (1, 2):
             killed.clear()
-            judged = pool.judge(portion, release, lambda _: None)
+            judged = {one.student: report for one, report in pool.judge(portion, release, lambda _: None, False)}
             for student in ("ada", "zoe"):
                 assert {n: s.points for n, s in judged[student].verdicts.items()} == full_scores(judge)
             assert len(killed) == times
@@ -342,4 +342,4 @@ def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
         portion = [Submission("slow", LESSON, cells(judge, answer=ends), sha="slow"), submission(judge, "zoe")]
         done = []
         judged = pool.judge(portion, release, done.append, hurried=True)
-        assert list(judged) == done == ["zoe"] and portion[0].problem is None
+        assert [one.student for one, _ in judged] == done == ["zoe"] and portion[0].problem is None

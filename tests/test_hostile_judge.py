@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from helpers.grading import judge as judging
-from helpers.grading import reference, resource_watch
+from helpers.grading import learner_process, reference
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
 from helpers.grading.sandbox_files import HELPERS
@@ -226,9 +226,9 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
 @pytest.mark.parametrize("bound", [("CROWD", 0.2), ("MOST_PROCESSES", 8)])
 def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch, bound):
     """All of them together have little more time than one, and there are not many of them."""
-    monkeypatch.setattr(resource_watch, "CROWD", 1e9)
-    monkeypatch.setattr(resource_watch, "MOST_PROCESSES", 1000)
-    monkeypatch.setattr(resource_watch, *bound)
+    monkeypatch.setattr(learner_process, "CROWD", 1e9)
+    monkeypatch.setattr(learner_process, "MOST_PROCESSES", 1000)
+    monkeypatch.setattr(learner_process, *bound)
     bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
     answer = "def attention_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
     result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", answer))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from helpers.checking.forbidden import Watch, _names_of, banned_names
-from helpers.checking.metrics import METRICS, Score
-from helpers.checking.stubs import STUBS, resolve
+from helpers.checking.registry import METRICS, STUBS, Score
+from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Stub
 from helpers.grading.submission import Cell
 from tests.sandboxes import between_honest_ones, honest_cells, with_answer
@@ -93,10 +93,8 @@ def with_softmax(judge, source):
 
 
 def as_softmax(body):
-    lines = [
-        "    " + line[8:] if line.startswith("        ") else "    " + line for line in body.strip("\n").split("\n")
-    ]
-    return "from _thread import start_new_thread as early\n" + TOP + "def softmax(x, dim=-1):\n" + "\n".join(lines)
+    body = textwrap.indent(textwrap.dedent(body.strip("\n")), "    ")
+    return f"from _thread import start_new_thread as early\n{TOP}def softmax(x, dim=-1):\n{body}"
 
 
 @pytest.mark.full

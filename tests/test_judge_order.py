@@ -36,8 +36,6 @@ BELOW = {
     "an exit": "import os\nos._exit(0)",
     "an endless loop": "while True: pass",
     "everything of torch": "from torch import *\nfrom math import *",
-    "gradients off": "torch.set_grad_enabled(False)",
-    "deterministic": "torch.use_deterministic_algorithms(True)\ntorch.autograd.set_detect_anomaly(True)",
 }
 
 

@@ -1,5 +1,6 @@
 """A right answer is right on a slow machine, where imports take long, and whatever a notebook has switched on."""
 
+import contextlib
 import importlib
 import random
 import subprocess
@@ -168,83 +169,63 @@ def test_all_calls_of_a_check_together_are_bounded():
     assert seconds_spent() - before < 3
 
 
-def slow_first(modules=("wave",)):
-    """An answer that is slow only the first time, while it imports something in a way that no clock knows of."""
+def test_what_was_slow_once_is_tried_again_without_the_cost_of_first_use(monkeypatch):
+    """It imports something in a way that no clock knows of."""
 
     def answer(x):
-        new = [name for name in modules if name not in sys.modules]
-        for name in new:
-            __import__(name)
+        if "wave" not in sys.modules:
+            import wave  # noqa: F401
+
             end = time.process_time() + 2
             while time.process_time() < end:
                 pass
         return x
 
-    return answer
-
-
-def test_what_was_slow_once_is_tried_again_without_the_cost_of_first_use(monkeypatch):
     monkeypatch.delitem(sys.modules, "wave", raising=False)
-    seen = observe_all(slow_first(), [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
+    seen = observe_all(answer, [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
     assert seen[0].error is None and len(seen) == 1
-
-
-def device(name):
-    torch.set_default_device(name)
-    return lambda: torch.set_default_device(None)
-
-
-def autocast():
-    entered = torch.autocast("cpu", dtype=torch.bfloat16)
-    entered.__enter__()
-    return lambda: entered.__exit__(None, None, None)
-
-
-def within(name):
-    entered = torch.device(name)
-    entered.__enter__()
-    return lambda: entered.__exit__(None, None, None)
 
 
 def less_exact_products():
     """As many notebooks set them for a GPU, in two ways: then torch refuses to say what is set."""
     torch.set_float32_matmul_precision("medium")
     torch.backends.cuda.matmul.allow_tf32 = True
-    return lambda: torch.set_float32_matmul_precision("highest")
 
 
-def switch(on, off):
-    def left():
-        on()
-        return off
-
-    return left
-
-
-LEFT = {
-    "default device": lambda: device("meta"),
-    "a device that is not here": lambda: device("cuda:0"),
-    "with torch.device": lambda: within("meta"),
-    "autocast": autocast,
-    "products that are less exact": less_exact_products,
-    "default dtype": switch(
-        lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)
+AUTOCAST, META = torch.autocast("cpu", dtype=torch.bfloat16), torch.device("meta")
+LEFT = {  # what switches it on and off
+    "default device": (lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
+    "a device that is not here": (lambda: torch.set_default_device("cuda:0"), lambda: torch.set_default_device(None)),
+    "with torch.device": (META.__enter__, lambda: META.__exit__(None, None, None)),
+    "autocast": (AUTOCAST.__enter__, lambda: AUTOCAST.__exit__(None, None, None)),
+    "products that are less exact": (less_exact_products, lambda: torch.set_float32_matmul_precision("highest")),
+    "default dtype": (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
+    "no grad": (lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True)),
+    "deterministic": (
+        lambda: torch.use_deterministic_algorithms(True),
+        lambda: torch.use_deterministic_algorithms(False),
     ),
-    "no grad": switch(lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True)),
-    "deterministic": switch(
-        lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)
-    ),
-    "anomalies": switch(
-        lambda: torch.autograd.set_detect_anomaly(True), lambda: torch.autograd.set_detect_anomaly(False)
-    ),
-    "print options": switch(
+    "anomalies": (lambda: torch.autograd.set_detect_anomaly(True), lambda: torch.autograd.set_detect_anomaly(False)),
+    "print options": (
         lambda: torch.set_printoptions(precision=1, threshold=3, sci_mode=True),
         lambda: torch.set_printoptions(profile="default"),
     ),
-    "seeds": switch(lambda: (torch.manual_seed(3), np.random.seed(3)), torch.seed),
-    "threads": switch(lambda: torch.set_num_threads(3), lambda: torch.set_num_threads(1)),
-    "warnings": switch(lambda: warnings.simplefilter("error"), warnings.resetwarnings),
+    "seeds": (lambda: (torch.manual_seed(3), np.random.seed(3)), torch.seed),
+    "threads": (lambda: torch.set_num_threads(3), lambda: torch.set_num_threads(1)),
+    "warnings": (lambda: warnings.simplefilter("error"), warnings.resetwarnings),
 }
+
+
+@contextlib.contextmanager
+def left(name):
+    on, off = LEFT[name]
+    on()
+    try:
+        yield
+    finally:
+        off()
+
+
 EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("09_encoder_block", "EncoderBlock")]
 
 
@@ -252,12 +233,8 @@ EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("0
 @pytest.mark.parametrize(("lesson", "exercise"), EXERCISES)
 def test_what_a_notebook_left_switched_on_costs_nothing(lesson, exercise, name):
     key, answer = load_keys(lesson)[exercise], answers(lesson)[exercise]
-    off = LEFT[name]()
-    try:
-        with switches_set():
-            verdict = decide(key, observe_all(answer, key.cases, key.facts))
-    finally:
-        off()
+    with left(name), switches_set():
+        verdict = decide(key, observe_all(answer, key.cases, key.facts))
     assert verdict.passed, verdict.message
 
 
@@ -282,26 +259,19 @@ SHOWN = {"default device", "default dtype", "seeds", "warnings"}
 def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, few_sentences, capsys):
     at_work(scaled_scores)
     expected = capsys.readouterr().out
-    with warnings.catch_warnings():
-        off = LEFT[name]()
-        try:
-            before = left_on()
-            at_work(scaled_scores)
-            after = left_on()
-        finally:
-            off()
+    with warnings.catch_warnings(), left(name):
+        before = left_on()
+        at_work(scaled_scores)
+        after = left_on()
     assert capsys.readouterr().out == expected and "stopped" not in expected and "could not" not in expected
     assert after == before
 
 
 def test_how_exact_products_are_is_as_it_was_afterwards():
-    off = less_exact_products()
-    try:
+    with left("products that are less exact"):
         with switches_set():
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision == "bf16"
-    finally:
-        off()
 
 
 @pytest.mark.parametrize("name", ["default dtype", "no grad", "anomalies", "deterministic"])
@@ -310,11 +280,9 @@ def test_switches_stand_as_at_the_start_while_an_answer_is_judged(name):
         seen.append((torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_anomaly_enabled()))
         return x * torch.are_deterministic_algorithms_enabled()
 
-    seen, off = [], LEFT[name]()
-    try:
+    seen = []
+    with left(name):
         assert not observe(look, Case((torch.ones(2),)), Facts("look", "04_scaling")).output.any()
-    finally:
-        off()
     assert seen == [(torch.float32, True, False)]
 
 
@@ -331,8 +299,6 @@ def test_what_is_compiled_is_judged_without_compiling():
 
 
 def test_draws_of_numpy_and_python_are_the_same_each_time():
-    import random
-
     def answer(x):
         return x + random.random() + float(np.random.rand())
 

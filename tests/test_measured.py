@@ -17,8 +17,8 @@ from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
 from helpers.checking.make_keys import UnsoundKey, make_key
 from helpers.checking.messages import decide
-from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
+from helpers.checking.registry import METRICS, Score
 from helpers.checking.rendering import as_text
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import is_course_model, read_files_beside

@@ -18,12 +18,9 @@ from helpers.checking.diagnosis import by_values
 from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import HELPERS, observe_all
-from helpers.checking.registry import Registry
+from helpers.checking.registry import SCENARIOS, STUBS, VIEWS, Registry, scenario, stub
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
-from helpers.checking.scenarios import SCENARIOS, scenario
-from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide_quiz
-from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
 from helpers.drawing import colors
@@ -31,6 +28,7 @@ from helpers.progress import remember
 from tests.lab import ROOT
 
 LESSON = "50_test"
+AXES = ("query", "key")
 
 
 def weights(Q, K):
@@ -54,7 +52,7 @@ def judge(exercise, reference, answer, points=20):
 
 
 def said(answer, exercise=None, reference=weights):
-    return as_text(judge(exercise or Exercise("weights", matrix_cases, axes=("query", "key")), reference, answer))
+    return as_text(judge(exercise or Exercise("weights", matrix_cases, axes=AXES), reference, answer))
 
 
 def one_case(*args, reference, answer, **options):
@@ -87,13 +85,6 @@ def test_what_was_expected_stands_at_each_part_and_where_it_failed_stands_once()
     assert text.count("AttributeError") == 1 and text.count("in line ") == 1
 
 
-def test_points_are_counted_in_words():
-    exercise = Exercise("f", lambda d: [Case((1,))])
-    assert as_text(judge(exercise, lambda x: x, lambda x: x, 1)).startswith("✓ f   1 of 1 point\n")
-    unanswered = judge(exercise, lambda x: x, _unanswered, 1)
-    assert as_text(unanswered) == "– f   not answered yet (1 point)"
-
-
 def _unanswered(*_):
     raise NotImplementedError
 
@@ -116,18 +107,20 @@ def test_a_failing_helper_is_named():
 
 
 def test_the_picture_names_its_axes_and_its_worst_cell():
-    def worst(Q, K):
+    """Of a batch text and picture show the worst item, and say which it is."""
+
+    def off(Q, K):
         found = weights(Q, K).clone()
-        found[..., 2, 5] += 0.4
-        found[..., 1, 1] += 0.1
+        found[1, 0, 0] += 0.1
+        found[2, 3, 6] += 0.4
         return found
 
-    page = as_html(judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, worst))
+    exercise = Exercise("weights", lambda draw: [Case((draw.normal(4, 5, 3), draw.normal(4, 7, 3)))], axes=AXES)
+    verdict, row = judge(exercise, weights, off), "item 2, row 3 (query 3)"
+    page = as_html(verdict)
     alt = re.search(r'alt="([^"]+)"', page).group(1)
-    assert alt.startswith(
-        "rows: query, columns: key; 2 of 35 numbers differ, most at row 2 (query 2), column 5 (key 5)"
-    )
-    assert "framed: row 2 (query 2), column 5 (key 5)" in page
+    assert alt.startswith(f"rows: query, columns: key; 1 of 35 numbers differ, most at {row}, column 6 (key 6)")
+    assert f"framed: {row}, column 6 (key 6)" in page and row in as_text(verdict)
 
 
 @pytest.fixture
@@ -181,13 +174,9 @@ def test_what_is_shown_can_be_read_and_pasted():
 # quizzes, progress, errors
 
 
-@pytest.fixture
-def quiz():
-    return make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
-
-
-def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(quiz, monkeypatch, capsys, tmp_path):
+def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
+    quiz = make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
     lines = as_text(decide_quiz(quiz, "a")).splitlines()
     assert lines[0] == "○ quiz_1   not the best choice; your attempt keeps its 2 points"
     assert lines[1:] == ["  No: sums.", "  Change your answer as often as you like."]
@@ -277,17 +266,19 @@ def test_colors_of_letters_in_figures_are_readable(name):
 
 
 def test_no_other_color_is_set_in_words():
-    found = judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) * 2)
+    found = judge(Exercise("weights", matrix_cases, axes=AXES), weights, lambda Q, K: weights(Q, K) * 2)
     page = re.sub(r'src="[^"]+"', "", as_html(found))
     assert set(re.findall(r"#[0-9A-Fa-f]{6}", page)) <= set(HUES.values())
     assert "text-indent:-2ch" in page, "wrapped lines hang"
 
 
-def test_an_unanswered_exercise_is_one_quiet_line():
-    found = judge(Exercise("f", lambda d: [Case((1,))]), lambda x: x, _unanswered)
-    page = as_html(found)
-    assert "course-not-answered" in page and not set(re.findall("#[0-9A-F]{6}", page))
-    assert len(as_text(found).splitlines()) == 1
+def test_points_are_counted_in_words_and_what_is_not_answered_is_one_quiet_line():
+    exercise = Exercise("f", lambda d: [Case((1,))])
+    assert as_text(judge(exercise, lambda x: x, lambda x: x, 1)).startswith("✓ f   1 of 1 point\n")
+    unanswered = judge(exercise, lambda x: x, _unanswered, 1)
+    assert as_text(unanswered) == "– f   not answered yet (1 point)"
+    page = as_html(unanswered)
+    assert 'class="course-not-answered"' in page and not set(re.findall("#[0-9A-F]{6}", page))
 
 
 # lesson files
@@ -330,28 +321,8 @@ def test_a_damaged_progress_file_says_so_once_and_is_kept(monkeypatch, capsys, t
     assert "damaged" not in capsys.readouterr().out
 
 
-def test_text_and_picture_are_of_the_same_item():
-    """Of a batch both show the worst item, and the picture says which it is."""
-
-    def cases(draw):
-        return [Case((draw.normal(4, 5, 3), draw.normal(4, 7, 3)))]
-
-    def off(Q, K):
-        found = weights(Q, K).clone()
-        found[1, 0, 0] += 0.1
-        found[2, 3, 6] += 0.4
-        return found
-
-    verdict = judge(Exercise("weights", cases, axes=("query", "key")), weights, off)
-    page = as_html(verdict)
-    assert "item 2, row 3 (query 3)" in as_text(verdict)
-    assert "framed: item 2, row 3 (query 3)" in page and "at item 2, row 3 (query 3)" in page
-
-
 def test_the_picture_speaks_as_the_text_does():
-    page = as_html(
-        judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) + 2e-4)
-    )
+    page = as_html(judge(Exercise("weights", matrix_cases, axes=AXES), weights, lambda Q, K: weights(Q, K) + 2e-4))
     svg = base64.b64decode(re.search(r"base64,([^\"]+)", page).group(1)).decode()
     assert "expected" in svg and "target" not in svg + page
     assert "the largest difference is 0.0002, on a color scale of its own" in page
@@ -399,7 +370,7 @@ def test_progress_reads_no_numbers_and_is_quick(monkeypatch, capsys, tmp_path):
     }
     for lesson in ("00_start_here", "04_scaling"):
         assert listed[lesson] == [(k.name, k.points, k.bonus, k.kind) for k in key.load_keys(lesson).values()]
-    monkeypatch.setattr(key, "_loaded", None)
+    monkeypatch.setattr(key, "_load", None)
     progress()
     assert "04_scaling" in capsys.readouterr().out
     assert key.lesson_of("scaled_scores") == "04_scaling" and key.lesson_of("quiz_1") is None

@@ -15,9 +15,8 @@ from helpers.checking.facets import differs
 from helpers.checking.key import key_from_tree, key_to_tree, load_keys
 from helpers.checking.make_keys import definition, lesson_keys
 from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
+from helpers.checking.observe import Facts, observe_all, viewed
 from helpers.checking.verdict import RESERVED
-from helpers.checking.views import viewed
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.conftest import EVERY

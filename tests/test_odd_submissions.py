@@ -17,8 +17,7 @@ import pytest
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.lesson_release import read_release
-from helpers.grading.skippable_cells import judge_input
+from helpers.grading.lesson_release import judge_input, read_release
 from tests.sample_class import _in_own_words, grade_id, text
 from tests.sandboxes import SEED, SMALL, full_scores, need_sandbox, scores
 

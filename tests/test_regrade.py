@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import io
-import re
 import subprocess
 
 import pytest
@@ -16,17 +15,20 @@ from helpers.grading.batch import grade_lesson
 from helpers.grading.class_report import as_csv, as_page
 from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
+from helpers.grading.pool import Pool
 from helpers.grading.record import _shown, safe_output
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests.growth import grows_as_a_square
-from tests.sample_class import hand_in
+from tests.sample_class import hand_in, hand_in_unreadable
 
 LESSON = "04_scaling"
 ODD_NAMES = ("Nan", "Inf", "-inf")
 
 
-class FullPoints:
+class FullPoints(Pool):
     """In place of batch.Pool: everything is right but what says that it is wrong."""
+
+    jobs = 1
 
     def __init__(self, *arguments):
         pass
@@ -40,12 +42,8 @@ class FullPoints:
     def self_test(self, when):
         pass
 
-    def judge(self, portion, release, on_judged, hurried):
-        return {one.student: self.graded(one, release) for one in portion}
-
-    def judge_each(self, submissions, release, on_judged):
-        for one in submissions:
-            yield one, self.judge([one], release, on_judged, False)[one.student]
+    def judge(self, submissions, release, on_judged, hurried):
+        return ((one, self.graded(one, release)) for one in submissions)
 
     def graded(self, submission, release):
         if submission.problem:
@@ -60,11 +58,8 @@ class FullPoints:
 
 
 def answers(lesson, **changed):
-    return (
-        {name: lesson.solutions[name] for name in lesson.exercises}
-        | {"written_1": "Because of the variance."}
-        | changed
-    )
+    right = {name: lesson.solutions[name] for name in lesson.exercises}
+    return right | {"written_1": "Because of the variance."} | changed
 
 
 def grade(folders, *options) -> None:
@@ -129,10 +124,8 @@ def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, 
         assert "1 written answer to grade by hand: course hand" in told
         assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in told
         rows, page = table(folders), as_page(read_class(folders, LESSON))
-        assert (
-            "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"
-            in (rows["a"]["flags"])
-        )
+        flag = "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"
+        assert flag in rows["a"]["flags"]
         assert rows["a"]["written_1"] == "" and rows["a"]["status"] == "waits for a person" and not rows["b"]["flags"]
         assert "2</b><span>of them changed since you graded them" in page and "which had 12.5" in page
     by_hand(folders, "a", "written_1", manual_score=9.0)
@@ -180,25 +173,19 @@ def test_other_numbers_beside_a_notebook_are_another_hand_in(folders, lesson, ca
 def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, capsys):
     for student in ("a", "b"):
         hand_in(folders, lesson, student, answers(lesson))
-    broken = folders.submitted / "c" / LESSON
-    broken.mkdir(parents=True)
-    (broken / f"{LESSON}.ipynb").write_text("{")
+    hand_in_unreadable(folders, LESSON, "c")
     grade(folders, "--feedback")
     report, rows = read_class(folders, LESSON), table(folders)
     assert report.totals == {"a": 85, "b": 85} and "mean 85.0" in capsys.readouterr().out
     assert [rows["c"][name] for name in ("total", "bonus", "status", "scaled_scores")] == ["", "", "not graded", ""]
     assert [rows["a"][name] for name in ("total", "maximum", "status")] == ["85", "100", "waits for a person"]
-    page = (folders.feedback / "c" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
-    assert "could not be graded yet" in page and not re.search(r"\d of \d", page)
-    assert "85 of 100 points" in (folders.feedback / "a" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert score_on_page(folders, "a")
     assert "2 from 80 points" in as_page(report) and "from 0 points" not in as_page(report)
 
 
 @pytest.mark.full
 def test_a_class_of_which_nothing_can_be_read_has_a_report(folders, capsys):
-    broken = folders.submitted / "c" / LESSON
-    broken.mkdir(parents=True)
-    (broken / f"{LESSON}.ipynb").write_text("{")
+    hand_in_unreadable(folders, LESSON, "c")
     grade(folders)
     assert "mean" not in capsys.readouterr().out and "Totals</h2>" not in as_page(read_class(folders, LESSON))
 

@@ -256,27 +256,16 @@ def test_a_time_that_could_be_another_is_none(text):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "Kopie von ada",
-        "Copie de ada",
-        "Copia di ada",
-        "ada のコピー",
-        "ada - Kopie (2)",
-        "ada-Copy1",
-        "ada copy 2",
-        "Copy of ada (1)",
-    ],
+    ["Kopie von ada", "Copie de ada", "Copia di ada", "ada のコピー"]
+    + ["ada - Kopie (2)", "ada-Copy1", "ada copy 2", "Copy of ada (1)"],
 )
 def test_a_copy_in_any_language_is_the_same_students(name):
     assert _student(f"{name}.ipynb", [LESSON]) == "ada"
 
 
-def test_who_is_called_like_a_copy_keeps_the_name():
-    assert [_student(f"{name}.ipynb", [LESSON]) for name in ("Kopier", "Copious", "copyright")] == [
-        "Kopier",
-        "Copious",
-        "copyright",
-    ]
+@pytest.mark.parametrize("name", ["Kopier", "Copious", "copyright"])
+def test_who_is_called_like_a_copy_keeps_the_name(name):
+    assert _student(f"{name}.ipynb", [LESSON]) == name
 
 
 @pytest.mark.parametrize("name", ["CEST", "PST", "JST", "IST", "EST", "Mars/Olympus"])

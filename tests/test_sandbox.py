@@ -9,11 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.grading import bubblewrap as boxes
-from helpers.grading.bubblewrap import SandboxMissing
+from helpers.grading import sandbox_files as boxes
 from helpers.grading.learner_process import Lost
 from helpers.grading.sandbox import Sandbox
-from helpers.grading.sandbox_files import HELPERS, stage_wing
+from helpers.grading.sandbox_files import HELPERS, SandboxMissing, stage_wing
 from tests.sandboxes import LESSON, SMALL, need_sandbox
 
 LOOK = """

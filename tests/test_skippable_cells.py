@@ -8,9 +8,8 @@ import pytest
 from helpers.grading.folders import load
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.lesson_release import course_release
+from helpers.grading.lesson_release import course_release, import_names, judge_input, names_touched
 from helpers.grading.name_bindings import TopLevel
-from helpers.grading.skippable_cells import import_names, judge_input, names_touched
 from helpers.grading.submission import Cell, Release
 from tests.sample_class import Lesson, hand_in
 from tests.sandboxes import SEED, SMALL, need_sandbox
@@ -135,7 +134,7 @@ def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_p
     made, drawn = Lesson(folders, lesson), random.Random(SEED)
     release = course_release(folders.executed(lesson))
     plain = TopLevel(source for source, names in release.demonstrations.items() if names)
-    bound = sorted(plain.uses.keys() - release.given.keys())
+    bound = sorted(plain.bound.keys() - release.given.keys())
     hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})
     handed_in = read_submission(folders.submitted, "ada", release, folders.release)
     spared = 0

@@ -73,7 +73,7 @@ def test_a_folder_of_a_like_name_is_a_learners():
 
 TOLD = """
 from helpers.checking import forbidden
-from helpers.grading.inside.stand_in_calls import report_stand_in_calls
+from helpers.grading.inside.watching import report_stand_in_calls
 report_stand_in_calls()
 from helpers import translator
 machine = translator.machine()

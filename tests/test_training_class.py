@@ -14,8 +14,8 @@ import torch
 from helpers import blocks, translator
 from helpers.blocks import Transformer
 from helpers.grading.batch import grade_lesson
-from helpers.grading.bubblewrap import find_bubblewrap
 from helpers.grading.folders import load
+from helpers.grading.sandbox_files import find_bubblewrap
 from helpers.widgets import checkpoint
 from tests import sample_class
 

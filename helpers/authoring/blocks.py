@@ -27,22 +27,17 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
     name = text.lesson.name
     answers = [text.answers[exercise] for exercise in text.exercises if exercise not in measured]
     pieces = [without_marks(answer).strip("\n") for answer in answers]
-    available = {}
-    for cell in text.notebook.cells:
-        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
-            available.update(_allowed_imports(cell.source))
-    defined, imports, problems = set(), set(), []
+    cells = [cell for cell in text.notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
+    available = _allowed_imports("\n".join(cell.source for cell in cells))
+    defined, used = set(dir(builtins)), set()
     for piece in pieces:
         tree = ast.parse(piece)
         defined |= bound_names(tree)
-        for used in sorted(free_names(tree) - defined - set(dir(builtins))):
-            if used not in available:
-                problems.append(
-                    f"{name}: a solution uses {used}, which is no earlier answer and is not imported in an import cell "
-                    "from the standard library, torch or helpers.blocks."
-                )
-            imports.add(available.get(used, ""))
-    require_none(problems)
+        used |= free_names(tree) - defined
+    where = "not imported in an import cell from the standard library, torch or helpers.blocks"
+    unknown = sorted(used - available.keys())
+    require_none([f"{name}: a solution uses {one}, which is no earlier answer and is {where}." for one in unknown])
+    imports = {available[known] for known in used}
     head = (
         f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
         f'"""The finished blocks of lesson {text.lesson.number}: {text.lesson.title}."""\n'

@@ -47,6 +47,7 @@ GUIDES = (
     "CONTRIBUTING.md",
     *(f"docs/{name}.md" for name in "running teaching measurements architecture authoring sources".split()),
 )
+COSTS = "docs/what_a_mistake_costs.md"
 LEAD = (
     "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
     "a GPT. For people who know some Python."
@@ -237,14 +238,13 @@ def _anchor(match: re.Match) -> str:
 
 def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     """Path -> Markdown of the pages that are not lessons: README, guides, notation card, costs by lesson."""
-    readme = re.sub(r"\]\(notebooks/", "](", (home.root / "README.md").read_text(encoding="utf-8"))
+    readme = re.sub(r"\]\(notebooks/", "](", _read(home, "README.md"))
     front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
     card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
     card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card)
     card = re.sub(r"^#+ ", "# ", card, count=1, flags=re.MULTILINE)
-    costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
-    costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
+    costs, *parts = re.split(r"^## (?=\d\d_)", _read(home, COSTS), flags=re.MULTILINE)
     tables = {part[:2]: part.partition("</summary>\n")[2].partition("</details>")[0] for part in parts}
     names = {lesson.name: f"{int(lesson.number)}. {lesson.title.partition(':')[0]}" for lesson in home.lessons}
     toctree = {
@@ -254,25 +254,25 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
         "Change": ["CONTRIBUTING", "docs/architecture", "docs/authoring", "docs/sources"],
     }
     trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
-    glossary = (home.root / "docs" / "glossary.md").read_text(encoding="utf-8")
     prose = {
-        name[:2]: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        name: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
         for name, notebook in notebooks.items()
     }
-    needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
-    caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
+    needs = {name: _needed(home, text) for name, text in prose.items()}
+    needed = f"{prerequisite_map(names, needs)}\n\nEach lesson, and by arcs the earlier ones that it needs."
+    glossary, numbered = _read(home, "docs/glossary.md"), {name[:2]: text for name, text in prose.items()}
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
     begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
     start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({page}.ipynb)\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
-        "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{caption_of_map}\n{table}\n{trees}",
+        "index.md": f"{opening}\n{lessons}\n{needed}\n{table}\n{trees}",
         "notation.md": card,
         "docs/glossary.md": with_terms(glossary),
-        "term_index.md": index_page(glossary, prose),
-        **{page: (home.root / page).read_text(encoding="utf-8") for page in GUIDES if (home.root / page).is_file()},
-        "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in tables])}",
+        "term_index.md": index_page(glossary, numbered),
+        **{page: _read(home, page) for page in GUIDES if (home.root / page).is_file()},
+        COSTS: f"{costs}\n{_toctree([f'costs/{number}' for number in tables])}",
         **{
             f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{table.replace('### ', '## ')}"
             for number, table in tables.items()
@@ -319,6 +319,10 @@ def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
 
 def _made_from(source: str = "") -> str:
     return f'<p class="made">Made by <code>make book</code>{f" from <code>{source}</code>" if source else ""}.</p>'
+
+
+def _read(home: Course, page: str) -> str:
+    return (home.root / page).read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -41,7 +41,20 @@ def run(args: argparse.Namespace) -> int:
         return 0
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
-    stale, failed = _build_lessons(home, lessons, args)
+    stale, failed = [], False
+    for lesson in lessons:
+        start = time.perf_counter()
+        try:
+            if args.check:
+                stale += out_of_date(home, lesson)
+                continue
+            ran = build(home, lesson, execute=args.execute)
+        except CourseError as error:
+            failed = True
+            print(error, file=sys.stderr)
+        else:
+            how = "" if ran else ", with the outputs that it had"
+            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
     if not args.lessons:
         for page, text in _pages(home):
             if not args.check:
@@ -57,35 +70,13 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else int(bool(stale))
 
 
-def _build_lessons(home: Course, lessons: list[Lesson], args: argparse.Namespace) -> tuple[list[str], bool]:
-    """What is out of date, where that is asked, and whether a lesson could not be built."""
-    stale, failed = [], False
-    for lesson in lessons:
-        start = time.perf_counter()
-        try:
-            if args.check:
-                stale += out_of_date(home, lesson)
-                continue
-            ran = build(home, lesson, execute=args.execute)
-        except CourseError as error:
-            failed = True
-            print(error, file=sys.stderr)
-        else:
-            how = "" if ran else ", with the outputs that it had"
-            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
-    return stale, failed
-
-
 def _pages(home: Course) -> list[tuple[Path, str]]:
     """The pages into which the build writes, with their text as it should be."""
-    readme, measurements = home.root / "README.md", home.root / "docs" / "measurements.md"
-    pages = []
-    if readme.is_file():
-        pages.append((readme, with_badges(readme.read_text(encoding="utf-8"), home)))
-    if measurements.is_file():
-        page = measurements.read_text(encoding="utf-8")
-        pages.append((measurements, with_figures(page, home.root / "bench" / "results")))
-    return pages
+    pages = {
+        home.root / "README.md": lambda page: with_badges(page, home),
+        home.root / "docs" / "measurements.md": lambda page: with_figures(page, home.root / "bench" / "results"),
+    }
+    return [(path, made(text)) for path, made in pages.items() if (text := _read(path)) is not None]
 
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
@@ -107,7 +98,7 @@ def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     else:
         solution = _with_stored_outputs(text.notebook, path)
     _write(path, nbformat.writes(solution) + "\n")
-    _write(student_path(home, lesson), student_notebook(solution, lesson.name))
+    _write(student_path(home, lesson), student_notebook(solution))
     if execute:
         path.touch()  # younger than all that it was made with
     return execute
@@ -135,7 +126,7 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
     elif keys_differ(home, lesson, make_keys(home, text)):
         stale.append(key_path(home, lesson))
     solution = _with_stored_outputs(text.notebook, solution_path(home, lesson))
-    if _read(student_path(home, lesson)) != student_notebook(solution, lesson.name):
+    if _read(student_path(home, lesson)) != student_notebook(solution):
         stale.append(student_path(home, lesson))
     stored = _stored_notebook(solution_path(home, lesson))
     if stored is None or _without_outputs(stored) != _without_outputs(text.notebook):
@@ -161,7 +152,7 @@ def released_text(home: Course, lesson: Lesson) -> str:
     solution = _stored_notebook(solution_path(home, lesson))
     if solution is None:
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
-    return student_notebook(solution, lesson.name)
+    return student_notebook(solution)
 
 
 def solution_path(home: Course, lesson: Lesson) -> Path:

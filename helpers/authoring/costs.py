@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import torch
 
+from helpers.authoring.blocks import load_blocks
+from helpers.authoring.keys import load_answer_key
 from helpers.checking.make_keys import wrong_answer
 from helpers.course import Course, Lesson, course, load_source
 from helpers.translator import evaluation, stage
@@ -69,14 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
 def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable]]:
     """(lesson, part, mistake or "right", label, function) for everything that can be put in."""
-    key = home.root / "solutions" / lesson.name / "answer_key.py"
-    blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
-    if not key.is_file() or not blocks_file.is_file():
-        return
-    blocks = load_source(blocks_file, f"helpers.blocks.{lesson.name}")
+    blocks = load_blocks(home, lesson)
     path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
     variants = load_source(path, f"accepted_variants_{lesson.topic}").VARIANTS if path.is_file() else {}
-    for exercise in getattr(load_source(key, f"answer_key_{lesson.number}"), "exercises", ()):
+    for exercise in load_answer_key(home, lesson).exercises:
         name = exercise.name
         reference = getattr(blocks, name, None)
         if name not in PART or PART[name].runs == "beside" or reference is None:

@@ -78,20 +78,15 @@ def run_notebook(
             else:
                 cell.outputs.append(output)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
-    for cell in code:
-        _normalize(cell)
-    if not allow_errors:
-        require_none([problem for cell in code for problem in _problems(cell, course, lesson)])
-    executed.metadata = copy.deepcopy(notebook.metadata)
-    return executed
-
-
-def _normalize(cell) -> None:
-    for output in cell.outputs:
+    for output in (output for cell in code for output in cell.outputs):
         for holder in (output, output.get("data", {})):
             for key, value in holder.items():
                 if isinstance(value, str) and key in ("text", "text/plain", "text/html"):
                     holder[key] = re.sub(r"\bat 0x[0-9a-f]{6,}", "at 0x…", value)
+    if not allow_errors:
+        require_none([problem for cell in code for problem in _problems(cell, course, lesson)])
+    executed.metadata = copy.deepcopy(notebook.metadata)
+    return executed
 
 
 def _problems(cell, course: Course, lesson: str) -> Iterator[str]:

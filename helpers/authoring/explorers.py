@@ -175,10 +175,9 @@ def keeping(notebook) -> Iterator[tuple]:
 def on_page(explorer: dict, name: str, first: str, folder: Path) -> str:
     """The HTML of an explorer: its controls above `first`, the HTML of its first picture. Its other pictures are a
     script in `folder`, the page's, which docs/book/explorers.js asks for when the explorer comes near."""
-    script = f"explorer-{name.replace('_', '-')}"
+    script, across = f"explorer-{name.replace('_', '-')}", explorer["across"]
     (folder / f"{script}.js").write_text(f'(window.explorers ??= {{}})["{script}"] = "{explorer["data"]}";\n')
-    across, numbered = explorer["across"], enumerate(explorer["controls"])
-    controls = "".join(_control(item, f"{script}-{i}", across) for i, item in numbered)
+    controls = "".join(_control(item, f"{script}-{i}", across) for i, item in enumerate(explorer["controls"]))
     columns = f' style="grid-template-columns:repeat({across},minmax(0,max-content))"' if across else ""
     names = html.escape(", ".join(item["name"] for item in explorer["controls"]))
     more = ["The notebook has all positions."] if explorer["coarse"] else []

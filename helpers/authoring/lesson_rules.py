@@ -23,10 +23,13 @@ RAW = re.compile(r"[√_$^ᵀ\\]")
 
 
 def template_problems(text: LessonText) -> Iterator[str]:
-    if not any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells):
+    maps = [name for cell in text.notebook.cells if cell.cell_type == "code" for name in MAP.findall(cell.source)]
+    if not maps:
         return
     where = f"{text.lesson.name}.py"
-    for check in (_check_map, _check_headings, _check_exercises, _check_quizzes, _check_lines, _check_time):
+    if maps != [text.lesson.name]:
+        yield f'{where} needs exactly one map, transformer_map("{text.lesson.name}"); it has {maps}.'
+    for check in (_check_headings, _check_exercises, _check_quizzes, _check_lines, _check_time):
         yield from check(text, where)
 
 
@@ -34,20 +37,15 @@ def _prose(text: LessonText) -> list[str]:
     return [cell.source for cell in text.notebook.cells if cell.cell_type == "markdown"]
 
 
-def _titles(text: LessonText) -> list[str]:
-    return [heading for source in _prose(text) for heading in headings(source)]
+def _titles(text: LessonText, of: str = "") -> list[str]:
+    """The headings that begin so."""
+    return [title for source in _prose(text) for title in headings(source) if title.startswith(of)]
 
 
 def _section(text: LessonText, title: str) -> str:
     section = rf"^#+ {re.escape(title)}.*?(?=^#+ |\Z)"
     found = re.search(section, "\n".join(_prose(text)), re.DOTALL | re.MULTILINE)
     return found[0] if found else ""
-
-
-def _check_map(text: LessonText, where: str) -> Iterator[str]:
-    maps = [name for cell in text.notebook.cells if cell.cell_type == "code" for name in MAP.findall(cell.source)]
-    if maps != [text.lesson.name]:
-        yield f'{where} needs exactly one map, transformer_map("{text.lesson.name}"); it has {maps}.'
 
 
 def _check_headings(text: LessonText, where: str) -> Iterator[str]:
@@ -66,7 +64,7 @@ def _check_headings(text: LessonText, where: str) -> Iterator[str]:
 def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
     """Headings counted N.1, N.2, ... with the exercise's name, and below each the line of difficulty."""
     number = int(text.lesson.number)
-    titles = [title for title in _titles(text) if title.startswith("Exercise ")]
+    titles = _titles(text, "Exercise ")
     # A warm-up that pays nothing may do without a heading of its own.
     named = [name for name in text.exercises if any(f"`{name}`" in title for title in titles) or text.lesson.points]
     wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(named, 1)]
@@ -91,7 +89,7 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
 
 def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
     quizzes = quiz_options(text)
-    titles = [title for title in _titles(text) if title.startswith("Quiz")]
+    titles = _titles(text, "Quiz")
     wanted = [f"Quiz {int(text.lesson.number)}.{k}" for k in range(1, len(quizzes) + 1)]
     if titles != wanted:
         yield f"{where}: its quizzes must have the headings {wanted}, and have {titles}."
@@ -156,14 +154,12 @@ def _check_time(text: LessonText, where: str) -> Iterator[str]:
 def check_captions(notebook, lesson) -> None:
     """Figures of the executed notebook are numbered N.1, N.2, ... in its order. Raises BuildError if they are not."""
     outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
-    html = [output.get("data", {}).get("text/html", "") for output in outputs]
-    shown = [text if isinstance(text, str) else "".join(text) for text in html]
-    numbers = [number for text in shown for number in re.findall(r">Figure (\d+\.\d+)\.", text)]
+    shown = "\n".join("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    numbers = re.findall(r">Figure (\d+\.\d+)\.", shown)
     wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(numbers) + 1)]
     if numbers != wanted:
         numbered = f"its figures are numbered {', '.join(numbers)}"
         raise BuildError(f"{lesson.name}: {numbered}; they must count up from {wanted[0]}.")
-    for text in shown:
-        for width in re.findall(r'<img [^>]*?width="(\d+)"', text):
-            if int(width) > 840:
-                raise BuildError(f"{lesson.name}: a figure is {int(width)} pixels wide; 840 (8.6 inches) are the most.")
+    for width in map(int, re.findall(r'<img [^>]*?width="(\d+)"', shown)):
+        if width > 840:
+            raise BuildError(f"{lesson.name}: a figure is {width} pixels wide; 840 (8.6 inches) are the most.")

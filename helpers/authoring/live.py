@@ -1,16 +1,17 @@
 """The machine on the book's home page: the map as HTML with links, and the numbers that docs/book/live runs it on."""
 
 import base64
-import html
 import json
 import shutil
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
+import jinja2
+
 from helpers.corpus import lexicon
 from helpers.course import Course
-from helpers.drawing.transformer_map import HEAD, PARTS, Part
+from helpers.drawing.transformer_map import HEAD, PARTS
 from helpers.translator import NUM_LAYERS, state
 from helpers.translator.evaluation import MAX_WORDS, unseen
 from helpers.translator.trained import WEIGHTS
@@ -41,22 +42,14 @@ PATTERN = (
     "white. A noun has one adjective at most."
 )
 SET = {"-\n": "-", "\n": " ", "$QK^T$": "QK<sup>T</sup>", "$d_k$": "d<sub>k</sub>", "$W_O$": "W<sub>O</sub>"}
-PART = {part.name: part for part in PARTS}
-# A layer with the sum and norm after it, round which its residual runs.
-ENCODER = (("attention", "norm1"), ("feed", "norm2"))
-DECODER = (("self", "norm3"), ("cross", "norm4"), ("feed2", "norm5"))
+MAP = Path(__file__).with_name("live.html.jinja")
 
 
 def write_live(home: Course, folder: Path) -> None:
     """Write the machine's scripts and numbers into `folder` of the site."""
     shutil.copytree(home.root / "docs" / "book" / "live", folder)
-    (folder / "numbers.js").write_text(f"const NUMBERS = {json.dumps(_numbers())};\n", encoding="utf-8")
-
-
-def _numbers() -> dict:
-    weights = (resources.files("helpers.translator") / WEIGHTS).read_bytes()
-    batch = unseen(SENTENCES)
-    return {
+    weights, batch = (resources.files("helpers.translator") / WEIGHTS).read_bytes(), unseen(SENTENCES)
+    numbers = {
         "weights": base64.b64encode(weights).decode("ascii"),
         "english": english_list,
         "french": french_list,
@@ -66,6 +59,7 @@ def _numbers() -> dict:
         "pattern": PATTERN,
         "longest": MAX_WORDS,
     }
+    (folder / "numbers.js").write_text(f"const NUMBERS = {json.dumps(numbers)};\n", encoding="utf-8")
 
 
 def live_machine(home: Course) -> str:
@@ -78,50 +72,15 @@ def live_machine(home: Course) -> str:
         "leaves the page."
     )
 
-    def boxes(*names: str) -> str:
-        return "".join(_box(home, PART[name]) for name in names)
-
-    def layers(pairs: tuple) -> str:
-        return "".join(f'<div class="layer">{boxes(*pair)}</div>' for pair in pairs)
-
-    def row(name: str, label: str, inside: str) -> str:
-        return f'<div class="row {name}" role="group" aria-label="{label}">{inside}</div>'
-
-    def frame(label: str, inside: str) -> str:
-        return f'<div class="frame"><span class="frame-name">{label}</span>{inside}</div>'
-
-    source, target = (
-        f'<ul class="words">{"".join(f"<li>{html.escape(word)}</li>" for word in sentence.split())}</ul>'
-        for sentence in ("jane visits africa", "<bos> jane visite")
-    )
-    head = f'<div class="three">{boxes("Q", "K", "V")}</div>{boxes(*HEAD[3:-1])}'
-    end = f'<div class="layer end">{boxes("linear", "loss")}</div>'
-    rows = (
-        row("encoder", "Encoder", source + boxes("embed", "place") + frame(_times("encoder"), layers(ENCODER))),
-        '<p class="hands-on">the encoder’s vectors, one for each English word, go to cross-attention</p>',
-        row("decoder", "Decoder", target + boxes("embed2", "place2") + frame(_times("decoder"), layers(DECODER)) + end),
-        row("opened", "One head", frame("one head, opened", head) + boxes("heads")),
-    )
-    still = "<noscript><p>Without scripts the map stands still; each box leads to its lesson.</p></noscript>"
+    parts = {}
+    for part in PARTS:
+        lesson, text = home.lesson(str(part.lesson)), part.text
+        for written, shown in SET.items():
+            text = text.replace(written, shown)
+        title, page = lesson.title.partition(":")[0], f"{lesson.name}/{lesson.name}.html"
+        parts[part.name] = {"lesson": part.lesson, "title": title, "page": page, "text": text}
+    template = jinja2.Template(MAP.read_text(encoding="utf-8"), autoescape=True)
+    drawn = template.render(parts=parts, layers=NUM_LAYERS, head=HEAD[3:-1]).replace("\n", "")
     scripts = "".join(f'<script defer src="{FOLDER}/{name}.js"></script>' for name in SCRIPTS)
-    drawn = f'<div class="machine-map">{"".join(rows)}</div>'
     style = f'<link rel="stylesheet" href="{FOLDER}/live.css">'
-    page = f'{style}\n<div class="machine" data-folder="{FOLDER}">{still}{drawn}</div>\n{scripts}'
-    return f"{page}\n\n{description}\n"
-
-
-def _times(which: str) -> str:
-    return f"{which} block × {NUM_LAYERS}"
-
-
-def _box(home: Course, part: Part) -> str:
-    lesson = home.lesson(str(part.lesson))
-    text = part.text
-    for written, shown in SET.items():
-        text = text.replace(written, shown)
-    title = html.escape(f"lesson {part.lesson}: {lesson.title.partition(':')[0]}")
-    return (
-        f'<a class="box" data-part="{part.name}" data-lesson="{title}" href="{lesson.name}/{lesson.name}.html">'
-        f'<span class="name">{text}</span><span class="machine-aside"> lesson </span>'
-        f'<span class="badge">{part.lesson}</span></a>'
-    )
+    return f'{style}\n<div class="machine" data-folder="{FOLDER}">{drawn}</div>\n{scripts}\n\n{description}\n'

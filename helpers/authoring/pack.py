@@ -1,5 +1,9 @@
 """`course pack`: the learner edition as one zip, without solutions, key sources, authoring, grading and tests; and the
-grader of a lesson, as Gradescope takes it."""
+grader of a lesson, as Gradescope takes it.
+
+Gradescope unpacks the zip into /autograder/source, runs setup.sh once, and run_autograder for each submission:
+https://gradescope-autograders.readthedocs.io/en/latest/specs/
+"""
 
 import argparse
 import re
@@ -8,7 +12,6 @@ from pathlib import Path
 
 from helpers import __version__
 from helpers.authoring.build import released_text
-from helpers.authoring.pack_gradescope import grader_files, scripts
 from helpers.course import Course, CourseError, Lesson, course
 from helpers.released import told_of_working_copies, working_copies
 
@@ -16,6 +19,7 @@ NAME = "attention-course"
 LARGEST = 8_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
 DATE = (2020, 1, 1, 0, 0, 0)  # of every file, so that the same course gives the same bytes
 OTHER_WINGS = ("authoring", "grading", "classroom")
+SCRIPTS = Path(__file__).with_name("gradescope")
 NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *OTHER_WINGS)
 ABOUT = """\
 How a Transformer's attention works: {what}. Version {version}.
@@ -57,12 +61,7 @@ def run(args: argparse.Namespace) -> int:
     parts = [NAME, *(["gradescope"] if gradescope else []), *([last.name] if last else [])]
     path = args.output or Path(f"{'-'.join(parts)}.zip")
     try:
-        if gradescope and last:
-            files = edition(home, last) | scripts(last, args.unsafe)
-            files |= {name: _built(home.root / name, last) for name in grader_files(home.root, last)}
-            size = write_zip(files, path)
-        else:
-            size = pack(home, last, path)
+        size = write_zip(_grader(home, last, args.unsafe), path) if gradescope else pack(home, last, path)
     except OSError as error:
         reason = error.strerror
         raise CourseError(f"{path} could not be written: {reason}. Choose another place with --output.") from None
@@ -108,22 +107,35 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         "LICENSE": (home.root / "LICENSE").read_bytes(),
         "requirements.txt": (home.root / "requirements.txt").read_bytes(),
     }
-    for path in sorted((home.root / "helpers").rglob("*")):
-        inside = path.relative_to(home.root)
-        if path.is_file() and not set(NOT_PACKED) & set(inside.parts):
-            files[inside.as_posix()] = path.read_bytes()
-    for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/handouts.py"):
-        path = home.root / "helpers" / name
-        if path.is_file():
-            files[f"helpers/{name}"] = path.read_bytes()
-    for lesson in lessons:
-        files[f"notebooks/{lesson.name}/{lesson.name}.ipynb"] = released_text(home, lesson).encode()
-        name = f"helpers/answer_keys/{lesson.name}.npz"
-        files[name] = _built(home.root / name, lesson)
-    for lesson in lessons[:-1]:
-        name = f"helpers/blocks/{lesson.name}.py"
-        files[name] = _built(home.root / name, lesson)
+    helpers = home.root / "helpers"
+    paths = [path for path in helpers.rglob("*") if not {*NOT_PACKED} & {*path.relative_to(home.root).parts}]
+    paths += [helpers / name for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/handouts.py")]
+    files |= {path.relative_to(home.root).as_posix(): path.read_bytes() for path in paths if path.is_file()}
+    built = [(f"helpers/answer_keys/{lesson.name}.npz", lesson) for lesson in lessons]
+    built += [(f"helpers/blocks/{lesson.name}.py", lesson) for lesson in lessons[:-1]]
+    files |= {
+        f"notebooks/{lesson.name}/{lesson.name}.ipynb": released_text(home, lesson).encode() for lesson in lessons
+    }
+    files |= {name: _built(home.root / name, lesson) for name, lesson in built}
     return files
+
+
+def _grader(home: Course, lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
+    """What Gradescope needs for a lesson: contents by path. unsafe: answers run without a sandbox.
+
+    Its scripts write a results.json whatever happens: Gradescope's own words for a missing one tell a learner nothing.
+    """
+    grader = (home.root / "helpers" / "grading").rglob("*")
+    names = [
+        *(path.relative_to(home.root).as_posix() for path in grader if path.is_file() and path.suffix != ".pyc"),
+        *("pyproject.toml", "requirements.lock", "README.md", f"helpers/blocks/{lesson.name}.py"),
+        *(f"solutions/{lesson.name}/{name}" for name in ("answer_key.py", f"{lesson.name}.ipynb")),
+    ]
+    setup, run = ((SCRIPTS / name).read_text(encoding="utf-8") for name in ("setup.sh", "run_autograder"))
+    options = '--gradescope "$home"'
+    run = run.replace(f"LESSON {options}", f"{lesson.name} {options}{' --unsafe' if unsafe else ''}")
+    scripts = {"setup.sh": setup.encode(), "run_autograder": run.encode()}
+    return edition(home, lesson) | scripts | {name: _built(home.root / name, lesson) for name in names}
 
 
 def _up_to(home: Course, last: Lesson | None) -> list[Lesson]:

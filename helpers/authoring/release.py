@@ -1,4 +1,4 @@
-"""The learner's notebook, made by nbgrader's own release preprocessors; nbgrader_config.py takes its settings here.
+"""The learner's notebook, as nbgrader's own release makes it too: nbgrader_config.py takes its settings here.
 
 It keeps the pictures that need no answer, so that it is worth looking at before it is run.
 """
@@ -7,13 +7,12 @@ import ast
 import copy
 import re
 
-from nbconvert.exporters import NotebookExporter
+import nbformat
 from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
+from nbgrader.preprocessors import ClearOutput, ClearSolutions
 from traitlets.config import Config
 
-from helpers.authoring import BuildError
-from helpers.released import OPTIONS
+from helpers.released import released_cell, without_answer
 
 KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
 LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
@@ -24,18 +23,11 @@ FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls
 
 
 class ClearAnswers(ClearSolutions):
-    """nbgrader's ClearSolutions, with two differences: an answer that is a value (`quiz_1 = None`) needs no stub, and
-    `**options`, which a solution may take for the course's own use, is no part of the skeleton."""
+    """nbgrader's ClearSolutions, as helpers/released/ has it."""
 
     def preprocess_cell(self, cell, resources, cell_index):
-        before = cell.source
-        cell, resources = super().preprocess_cell(cell, resources, cell_index)
-        if cell.source != before:
-            cell.source = cell.source.replace(OPTIONS, "):")
-        name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-        if cell.source != before and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
-            stub = self.code_stub["python"]
-            cell.source = "\n".join(line for line in cell.source.split("\n") if line != stub)
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = without_answer(cell.source, cell.cell_type, cell.metadata.nbgrader.grade_id)
         return cell, resources
 
 
@@ -101,26 +93,12 @@ def configure(config: Config) -> None:
     steps = GenerateAssignment.class_traits()["preprocessors"].default()
     replaced = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
     config.GenerateAssignment.preprocessors = [replaced.get(step, step) for step in steps]
-    config.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
-    config.ClearSolutions.text_stub = "*Write your answer here.*"
     config.IncludeHeaderFooter.enabled = False
     config.InstantiateTests.enabled = False
 
 
-def student_notebook(notebook, lesson: str) -> str:
-    """The text of the learner's .ipynb: what `nbgrader generate_assignment` makes, without its gradebook.
-
-    notebook: the solution notebook, executed.
-    """
-    config = Config()
-    configure(config)
-    config.Exporter.default_preprocessors = []
-    exporter = NotebookExporter(config=config)
-    for step in config.GenerateAssignment.preprocessors:
-        if step is not SaveCells:  # it writes to the gradebook and leaves the notebook as it is
-            exporter.register_preprocessor(step)
-    try:
-        text, _ = exporter.from_notebook_node(copy.deepcopy(notebook), resources={"unique_key": lesson})
-    except RuntimeError as error:
-        raise BuildError(f"nbgrader could not release {lesson}: {error}.") from None
-    return text
+def student_notebook(solution) -> str:
+    """The text of the learner's .ipynb of a solution notebook, executed: what `nbgrader generate_assignment` makes."""
+    notebook = nbformat.from_dict({**solution, "cells": [released_cell(copy.deepcopy(one)) for one in solution.cells]})
+    notebook, _ = ClearOutputs().preprocess(notebook, {})
+    return nbformat.writes(notebook) + "\n"

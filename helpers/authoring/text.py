@@ -3,6 +3,7 @@
 import ast
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,13 +30,14 @@ METADATA = {  # no version of the building machine
 
 @dataclass
 class LessonText:
-    """A lesson's text. notebook: with solutions, without outputs. answers: source of each code answer cell by name."""
+    """A lesson's text. notebook: with solutions, without outputs. The others: source by name of its code answer cells,
+    its check cells, and its cells for a written answer."""
 
     lesson: Lesson
     notebook: NotebookNode
     answers: dict[str, str] = field(default_factory=dict)
-    checks: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
+    checks: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
 
     @property
     def exercises(self) -> list[str]:
@@ -58,12 +60,11 @@ def read_lesson(
     where = path.relative_to(course.root).as_posix()
     try:
         source = path.read_text(encoding="utf-8")
+        ast.parse(source)
     except FileNotFoundError:
         raise BuildError(f"{where} is missing. It is the text that {lesson.name} is built from.") from None
     except UnicodeDecodeError:
         raise BuildError(f"{where} is not UTF-8. Save it in that encoding.") from None
-    try:
-        ast.parse(source)
     except SyntaxError as error:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
     cells = [cell for cell in jupytext.reads(source, fmt="py:percent").cells if cell.source.strip() or cell.metadata]
@@ -105,40 +106,36 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
         if BEGIN in cell.source or END in cell.source:
             raise BuildError(f"{where}: a solution stands outside an answer cell:\n{cell.source}")
         return
-    kinds = {"solution": "code", "grade": "code", "written": "markdown"}
+    kinds = {
+        "solution": ("code", text.answers, "answer cell"),
+        "grade": ("code", text.checks, "check cell"),
+        "written": ("markdown", text.written, "written question"),
+    }
     kind, name = next(iter(short.items())) if isinstance(short, dict) and len(short) == 1 else (None, None)
     if kind not in kinds or not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
         raise BuildError(f"{where}: nbgrader={short!r} must be solution, grade or written with one exercise's name.")
-    if cell.cell_type != kinds[kind]:
-        raise BuildError(f"{where}: the cell {kind} {name} must be a {kinds[kind]} cell.")
-    points = text.lesson.points.get(name, 0)
+    cell_type, seen, what = kinds[kind]
+    if cell.cell_type != cell_type:
+        raise BuildError(f"{where}: the cell {kind} {name} must be a {cell_type} cell.")
+    if name in seen:
+        raise BuildError(f"{where}: {name} has two {what}s. Keep one of them.")
+    seen[name] = cell.source
+    paid = {"points": text.lesson.points.get(name, 0)}
     if kind == "written":
-        _once(name, text.written, where, "written question")
-        text.written.add(name)
-        cell.metadata["nbgrader"] = _nbgrader(name, grade=True, solution=True, points=points)
+        cell.metadata["nbgrader"] = _nbgrader(name, grade=True, solution=True, **paid)
         return
     cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "raises-exception"})
     if kind == "solution":
-        _once(name, text.answers, where, "answer cell")
-        text.answers[name] = cell.source
         cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
     else:
-        _once(name, text.checks, where, "check cell")
         cell.source += FIRST
-        text.checks.add(name)
         graded = bool(text.lesson.points)
-        paid = {"points": points} if graded else {}
-        cell.metadata["nbgrader"] = _nbgrader(f"check_{name}", grade=graded, locked=True, **paid)
+        cell.metadata["nbgrader"] = _nbgrader(f"check_{name}", grade=graded, locked=True, **(paid if graded else {}))
 
 
 def _nbgrader(grade_id: str, grade=False, locked=False, solution=False, **points) -> dict:
     told = {"grade": grade, "grade_id": grade_id, "locked": locked, "solution": solution}
     return {**told, "schema_version": 3, "task": False, **points}
-
-
-def _once(name: str, seen, where: str, what: str) -> None:
-    if name in seen:
-        raise BuildError(f"{where}: {name} has two {what}s. Keep one of them.")
 
 
 def _length(source: str) -> int:
@@ -174,9 +171,8 @@ def _name_cells(cells: list, where: str) -> Iterator[str]:
         else:
             count += 1
             cell["id"] = f"{slug}--{count}"  # two dashes: no name and no heading alone has them
-    ids = [cell["id"] for cell in cells]
-    for cell_id in ids:
-        if ids.count(cell_id) > 1:
+    for cell_id, count in Counter(cell["id"] for cell in cells).items():
+        if count > 1:
             yield f"{where}: two cells would have the id {cell_id}. Rename an exercise or a heading."
 
 
@@ -200,7 +196,7 @@ def _check_rules(text: LessonText, where: str) -> Iterator[str]:
             yield f"{where}: {name} has a solution region between its methods. Put one into each method."
         if name not in defined_names(source):
             yield f"{where}: the answer cell of {name} does not define {name}."
-    for name in sorted(text.checks - set(text.answers)):
+    for name in sorted(text.checks.keys() - text.answers):
         yield f"{where}: {name} has a check cell and no answer cell."
     yield from _check_points(text, where)
     yield from _check_hints(text, where)
@@ -223,7 +219,12 @@ def _check_points(text: LessonText, where: str) -> Iterator[str]:
 
 def _check_hints(text: LessonText, where: str) -> Iterator[str]:
     """Two hints in the section of each exercise, none of which holds a line of the solution."""
-    for section in _sections(text.notebook.cells):
+    sections: list[list] = [[]]  # each begins at a cell with a heading
+    for cell in text.notebook.cells:
+        if cell.cell_type == "markdown" and headings(cell.source):
+            sections.append([])
+        sections[-1].append(cell)
+    for section in sections:
         names = [cell.metadata["nbgrader"]["grade_id"] for cell in section if is_answer(cell)]
         names = [name for name in names if not is_quiz(name)]
         hints = HINT.findall("\n".join(cell.source for cell in section if cell.cell_type == "markdown"))
@@ -234,16 +235,6 @@ def _check_hints(text: LessonText, where: str) -> Iterator[str]:
             for line in solution_lines(text.answers[name]):
                 if len(line) > 15 and any(line in _squeeze(hint) for hint in hints):
                     yield f"{where}: a hint of {name} gives the solution away: {line}"
-
-
-def _sections(cells: list) -> list[list]:
-    """The cells in runs, each beginning at a cell with a heading."""
-    runs: list[list] = [[]]
-    for cell in cells:
-        if cell.cell_type == "markdown" and headings(cell.source):
-            runs.append([])
-        runs[-1].append(cell)
-    return runs
 
 
 def is_answer(cell) -> bool:

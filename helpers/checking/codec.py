@@ -8,6 +8,7 @@ for each dtype, so that a key of many small tensors loads as a handful of arrays
 import json
 import math
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,23 +48,45 @@ class BadTree(ValueError):
     """Bytes or JSON that do not hold a tree."""
 
 
+def mapped(tree, change: Callable):
+    """The tree of lists, tuples and dicts with `change(leaf)` in the place of every leaf."""
+    if isinstance(tree, dict):
+        return {key: mapped(item, change) for key, item in tree.items()}
+    return type(tree)(mapped(item, change) for item in tree) if isinstance(tree, (list, tuple)) else change(tree)
+
+
+def leaves(tree) -> Iterator:
+    if isinstance(tree, (list, tuple, dict)):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(item)
+    else:
+        yield tree
+
+
 def plain(value, depth: int = 0):
     """`value` as a tree: tensors detached, copied to the CPU and dense; what has no place in a tree as Odd."""
     if depth > MAX_DEPTH:
         return Odd("deeply nested value")
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value)
-    if isinstance(value, (list, tuple, dict)):
-        return _plain_container(value, depth)
+    if isinstance(value, (list, tuple, dict)) and len(value) > MAX_ITEMS:
+        return Odd(type(value).__name__, f"{len(value)} items")
+    if isinstance(value, (list, tuple)):
+        kind = list if isinstance(value, list) else tuple
+        return kind(plain(item, depth + 1) for item in value)
+    if isinstance(value, dict):
+        if all(isinstance(key, (str, int, tuple)) for key in value):
+            return {key: plain(item, depth + 1) for key, item in value.items()}
+        return Odd("dict", "with keys that are neither strings nor numbers")
     if value is None or isinstance(value, (bool, Stub, Odd)):
         return value
     if isinstance(value, bytes):
         return _too_large(value) or bytes(value)
-    for kind in (int, float, str):  # and no subclass of them
-        if isinstance(value, kind):
-            return _too_large(value) or kind(value)
-    kind, module = type(value), getattr(type(value), "__module__", "")
-    return Odd(kind.__name__ if module in ("builtins", "__main__") else f"{module}.{kind.__name__}")
+    for simple in (int, float, str):  # and no subclass of them
+        if isinstance(value, simple):
+            return _too_large(value) or simple(value)
+    name, module = type(value).__name__, getattr(type(value), "__module__", "")
+    return Odd(name if module in ("builtins", "__main__") else f"{module}.{name}")
 
 
 def _too_large(value: int | float | str | bytes) -> Odd | None:
@@ -71,17 +94,6 @@ def _too_large(value: int | float | str | bytes) -> Odd | None:
         return Odd("int", "too large")
     too_long = isinstance(value, (str, bytes)) and len(value) > MAX_TEXT
     return Odd(type(value).__name__, "too long") if too_long else None
-
-
-def _plain_container(value: list | tuple | dict, depth: int):
-    if len(value) > MAX_ITEMS:
-        return Odd(type(value).__name__, f"{len(value)} items")
-    if not isinstance(value, dict):
-        kind = list if isinstance(value, list) else tuple
-        return kind(plain(item, depth + 1) for item in value)
-    if all(isinstance(key, (str, int, tuple)) for key in value):
-        return {key: plain(item, depth + 1) for key, item in value.items()}
-    return Odd("dict", "with keys that are neither strings nor numbers")
 
 
 def _plain_tensor(tensor: torch.Tensor):
@@ -133,50 +145,10 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
 def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
     """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
-    try:
-        return _Unpacking(arrays, shared).tree(packed, 0)
-    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, UnicodeEncodeError) as error:
-        raise BadTree(str(error)) from None
+    flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    left = {name: math.inf if shared else array.numel() for name, array in flat.items()}
 
-
-class _Unpacking:
-    """The flat arrays of one packed tree, and how many of their numbers may still be taken."""
-
-    def __init__(self, arrays: dict[str, np.ndarray], shared: bool):
-        self.flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        self.left = {name: math.inf if shared else array.numel() for name, array in self.flat.items()}
-
-    def tree(self, node, depth: int):
-        if depth > 2 * MAX_DEPTH + 20:
-            raise BadTree("too deep")
-        if node is None or isinstance(node, (bool, int, float)):
-            return node
-        if isinstance(node, str):
-            return _writable(node)
-        if isinstance(node, list):
-            return [self.tree(item, depth + 1) for item in node]
-        if not isinstance(node, dict) or len(node) != 1:
-            raise BadTree("an unknown node")
-        ((kind, body),) = node.items()
-        return self.marked(kind, body, depth + 1)
-
-    def marked(self, kind: str, body, depth: int):
-        """What JSON has no word for, as `pack` marks it."""
-        if kind == "t":
-            return self.tensor(*body)
-        if kind == "b":
-            return body.encode("latin-1")
-        if kind == "u":
-            return tuple(self.tree(item, depth) for item in body)
-        if kind == "d":
-            return {self.tree(key, depth): self.tree(item, depth) for key, item in body}
-        if kind == "f":
-            return Stub(body[0], tuple(self.tree(body[1], depth)))
-        if kind == "o":
-            return Odd(_writable(str(body[0])), _writable(str(body[1])))
-        raise BadTree("an unknown node")
-
-    def tensor(self, dtype_name, start, shape) -> torch.Tensor:
+    def tensor(dtype_name, start, shape) -> torch.Tensor:
         dtype = ALL_NAMES[dtype_name]
         stored = STORED[CARRIER.get(dtype, dtype)]
         if not isinstance(shape, list) or len(shape) > MAX_RANK:
@@ -184,12 +156,44 @@ class _Unpacking:
         if not all(isinstance(n, int) and n >= 0 for n in shape):
             raise BadTree("a shape that is none")
         size = math.prod(shape)
-        if not isinstance(start, int) or start < 0 or start + size > self.flat[stored].numel():
+        if not isinstance(start, int) or start < 0 or start + size > flat[stored].numel():
             raise BadTree("a tensor beyond its data")
-        self.left[stored] -= size
-        if self.left[stored] < 0:
+        left[stored] -= size
+        if left[stored] < 0:
             raise BadTree("more tensors than data")
-        return self.flat[stored][start : start + size].reshape(shape).to(dtype).clone()
+        return flat[stored][start : start + size].reshape(shape).to(dtype).clone()
+
+    def tree(node, depth: int):
+        if depth > 2 * MAX_DEPTH + 20:
+            raise BadTree("too deep")
+        if node is None or isinstance(node, (bool, int, float)):
+            return node
+        if isinstance(node, str):
+            return _writable(node)
+        if isinstance(node, list):
+            return [tree(item, depth + 1) for item in node]
+        if not isinstance(node, dict) or len(node) != 1:
+            raise BadTree("an unknown node")
+        ((kind, body),) = node.items()
+        match kind:  # what JSON has no word for
+            case "t":
+                return tensor(*body)
+            case "b":
+                return body.encode("latin-1")
+            case "u":
+                return tuple(tree(item, depth + 1) for item in body)
+            case "d":
+                return {tree(key, depth + 1): tree(item, depth + 1) for key, item in body}
+            case "f":
+                return Stub(body[0], tuple(tree(body[1], depth + 1)))
+            case "o":
+                return Odd(_writable(str(body[0])), _writable(str(body[1])))
+        raise BadTree("an unknown node")
+
+    try:
+        return tree(packed, 0)
+    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, UnicodeEncodeError) as error:
+        raise BadTree(str(error)) from None
 
 
 TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

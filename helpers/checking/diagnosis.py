@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from helpers.checking.codec import leaves
 from helpers.checking.compare import wrong_entries
-from helpers.checking.trees import leaves
 from helpers.checking.verdict import Picture, Problem
 from helpers.checking.vocabulary import Case
 from helpers.checking.wording import counted, dtype_of, entry_at, item_at, numbered, row_at, short, two_numbers, written
@@ -25,7 +25,10 @@ def of_tensor(case: Case, want: torch.Tensor, got: torch.Tensor, axes: tuple[str
     seen, _ = by_values(want, got, axes, case.tolerance)
     if seen.startswith("off by a constant factor"):
         seen += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
-    first_by_mask = seen.startswith("right for the first item") and _first_sees_all(case)
+    # A mask of the case may hide something, but nothing from the first item of its batch.
+    masks = [mask for mask in _masks(case) if mask.dim() > 2]
+    first_sees_all = any(bool(mask[:1].all()) and not mask.all() for mask in masks)
+    first_by_mask = seen.startswith("right for the first item") and first_sees_all
     masked = _fully_masked_rows(case, wrong_entries(want, got, case.tolerance))
     lines = [_masked_entries(case, want, got) or masked, "" if first_by_mask or masked else seen]
     if not seen.startswith(("each row", "right, except")):
@@ -139,7 +142,12 @@ def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]
     if want.dtype == torch.bool:
         yield _booleans(want, got), None
     elif not want.is_floating_point():
-        yield _whole_numbers(want, got), None
+        gap = got.double() - want.double()  # an answer may hold numbers of another dtype, with fractions too
+        if (shift := gap.max().item()) == gap.min():
+            yield f"every number is {abs(shift):g} too {_one_of('large', 'small', shift)}", None
+        yield _in_another_order(want.double(), got.double()), None
+        if _reordered(want, got):
+            yield "the right numbers in another order", None
     elif not (want.isfinite().all() and got.isfinite().all()):
         yield _blanks(want, got, wrong), None
     else:
@@ -148,7 +156,6 @@ def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]
 
 
 def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
-    """How a mask differs from the one that is expected."""
     if got.dtype != torch.bool:
         return f"expected dtype bool, yours is {dtype_of(got)}"
     too_many, missing = int((got & ~want).sum()), int((want & ~got).sum())
@@ -165,14 +172,6 @@ def _is_transposed(want: torch.Tensor, got: torch.Tensor) -> bool:
     return want.dim() >= 2 and want.mT.shape == got.shape and torch.allclose(got, want.mT, 1e-4, 1e-6)
 
 
-def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
-    want, got = want.double(), got.double()  # an answer may hold numbers of another dtype, with fractions too
-    gap = got - want
-    if (shift := gap.max().item()) == gap.min():
-        return f"every number is {abs(shift):g} too {_one_of('large', 'small', shift)}"
-    return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
-
-
 def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
     titles = (title for title, axis in _axes_of(want.dim()) if _permuted(want, got, axis))
     return next((f"the right {title}s in another order" for title in titles), "")
@@ -180,7 +179,10 @@ def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
 
 def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
     """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
-    yield _shifted(got - want, noise), None
+    gap = got - want
+    shift = gap.mean().item()
+    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
+        yield f"every number is about {abs(shift):.2g} too {_one_of('large', 'small', shift)}", None
     yield _rounding(want, got), None
     if torch.allclose(got, want, 1e-4, 1e-6):
         yield _close(want, got), None
@@ -198,7 +200,7 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
     if want.dim() >= 2:
         yield _rows_of_zeros(want, got, axes)
     yield _sums(want, got, axes)
-    gaps = (got - want).reshape(-1, want.shape[-1])
+    gaps = gap.reshape(-1, want.shape[-1])
     if len(gaps) > 1 and (gaps.amax(0) - gaps.amin(0)).max() <= 100 * noise:
         yield "every row is off by the same numbers: has something that is added to each row been left out?", None
     yield _in_another_order(want, got), None
@@ -219,13 +221,6 @@ def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
     for blank, (numbers, should) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
         if (numbers[wrong] == blank).all() and (want[~wrong] != blank).any():
             return f"right, except for {count} that {should} be {blank:g}"
-    return ""
-
-
-def _shifted(gap: torch.Tensor, noise: float) -> str:
-    shift = gap.mean().item()
-    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
-        return f"every number is about {abs(shift):.2g} too {_one_of('large', 'small', shift)}"
     return ""
 
 
@@ -322,15 +317,9 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
 def _of_a_size(case: Case, factor: float) -> str:
     """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
     for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
-        powers = {
-            size: "",
-            1 / size: f", which is 1/{size}",
-            size**0.5: f", which is √{size}",
-            size**-0.5: f", which is 1/√{size}",
-        }
-        for number, named in powers.items():
-            if math.isclose(factor, number, rel_tol=1e-4):
-                return f"{named}, and {size} is a size of your inputs"
+        for power, sign in ((1, ""), (-1, "1/"), (0.5, "√"), (-0.5, "1/√")):
+            if math.isclose(factor, size**power, rel_tol=1e-4):
+                return f"{f', which is {sign}{size}' if sign else ''}, and {size} is a size of your inputs"
     return ""
 
 
@@ -364,14 +353,8 @@ def _broadcasts(mask: torch.Tensor, like: torch.Tensor) -> bool:
 
 
 def _tensors(case: Case) -> list[torch.Tensor]:
-    """The tensors among a case's arguments."""
     return [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
 
 
 def _masks(case: Case) -> list[torch.Tensor]:
     return [tensor for tensor in _tensors(case) if tensor.dtype == torch.bool]
-
-
-def _first_sees_all(case: Case) -> bool:
-    """Whether a mask of the case hides something, but nothing from the first item of its batch."""
-    return any(bool(mask[:1].all()) and not mask.all() for mask in _masks(case) if mask.dim() > 2)

@@ -2,9 +2,8 @@
 
 import torch
 
-from helpers.checking.compare import difference, gradient_tolerance, output_difference
+from helpers.checking.compare import Sketch, difference, gradient_tolerance, output_difference, rounded
 from helpers.checking.observe import Observation, keeps_promise
-from helpers.checking.sketch import Sketch, rounded
 from helpers.checking.vocabulary import Case
 
 FACETS = ("output", "dtype", "changed", "gradient")
@@ -16,9 +15,14 @@ def agree(case: Case, first: Observation, second: Observation, facet: str) -> bo
     Outputs can always be compared: one that raised is not the same as one that returned. The other facets only where
     both have them: an answer that raises has no dtype, and none that it lost.
     """
+    errors = [error for error in (first.error, second.error) if error is not None]
+    if facet == "output" and len(errors) == 2:
+        kept = [keeps_promise(case, error) for error in errors]
+        return all(kept) or kept[0] == kept[1] and errors[0].type == errors[1].type
     if facet == "output":
-        return _same_output(case, first, second)
-    if first.error is not None or second.error is not None:
+        diff = None if errors else output_difference(case, first.output, second.output)
+        return not errors and (diff is None or diff.kind == "dtype")
+    if errors:
         return None
     if facet == "changed":
         return list(first.changed) == list(second.changed)
@@ -28,16 +32,6 @@ def agree(case: Case, first: Observation, second: Observation, facet: str) -> bo
 def differs(case: Case, first: Observation, second: Observation) -> set[str]:
     """The facets in which two observations are seen to differ."""
     return {facet for facet in FACETS if agree(case, first, second, facet) is False}
-
-
-def _same_output(case: Case, first: Observation, second: Observation) -> bool:
-    if first.error is None and second.error is None:
-        diff = output_difference(case, first.output, second.output)
-        return diff is None or diff.kind == "dtype"
-    if first.error is None or second.error is None:
-        return False
-    kept = [keeps_promise(case, error) for error in (first.error, second.error)]
-    return all(kept) or kept[0] == kept[1] and first.error.type == second.error.type
 
 
 def _same_dtypes(first, second) -> bool | None:

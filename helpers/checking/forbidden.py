@@ -100,13 +100,9 @@ def _names_of(name: str) -> frozenset[str]:
     """The plain names of a computation that a function of torch's is known by, an operator's variants among them."""
     name = _plain(name)
     stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
-    kinds = (kind for kind in ("scaled_dot_product_attention", "flex_attention") if re.search(_words(kind), name))
-    return frozenset((name, stem, *kinds))
-
-
-def _words(kind: str) -> str:
-    """A pattern for a name's words in their order, whatever stands between: scaled_dot_product_flash_attention."""
-    return "_(?:.*_)?".join(kind.split("_"))
+    # Their words in this order, whatever stands between: scaled_dot_product_flash_attention.
+    patterns = {kind: kind.replace("_", "_(?:.*_)?") for kind in ("scaled_dot_product_attention", "flex_attention")}
+    return frozenset((name, stem, *(kind for kind, pattern in patterns.items() if re.search(pattern, name))))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -150,7 +146,7 @@ def _by_a_finished_block() -> bool:
     while frame is not None:
         if frame.f_code in _UNSEEN:
             home = str(getattr(frame.f_locals.get("piece"), "__module__", ""))
-            return home == FINISHED or _lies_in(home, ("helpers",))
+            return home == FINISHED or lies_in(home, ("helpers",))
         home = _caller(frame)
         if home != FINISHED and home.split(".")[0] not in ("torch", "helpers", *sys.stdlib_module_names):
             return False
@@ -187,11 +183,13 @@ class Watch(contextlib.AbstractContextManager):
         return self.stack.__exit__(*details)
 
 
-class _ByName(TorchFunctionMode):
+class _Watching:
     def __init__(self, watch: Watch):
         super().__init__()
         self.watch = watch
 
+
+class _ByName(_Watching, TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if not self.watch.names.isdisjoint(_names_of(name.split(".")[0])):
@@ -199,11 +197,7 @@ class _ByName(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _ByOperator(OperatorMode):
-    def __init__(self, watch: Watch):
-        super().__init__()
-        self.watch = watch
-
+class _ByOperator(_Watching, OperatorMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = operator_name(func)
         if not self.watch.found and not self.watch.names.isdisjoint(_operators_names(name)):
@@ -232,14 +226,14 @@ def _in_threads_too(watch: Watch):
         return started
 
     places = [(home, name) for home in (_thread, threading) for name in STARTERS if hasattr(home, name)]
-    before = [getattr(home, name) for home, name in places]
-    for (home, name), start in zip(places, before, strict=True):
+    before = [(*place, getattr(*place)) for place in places]
+    for home, name, start in before:
         setattr(home, name, watched(start))
     try:
         yield
     finally:
-        for (home, name), start in zip(places, before, strict=True):
-            setattr(home, name, start)
+        for place in before:
+            setattr(*place)
 
 
 class Listener:
@@ -273,14 +267,14 @@ class Listener:
             return
         if name in HIDING and home in HIDING[name] and _is_own_doing(frame):
             self._tell(f"{home}.{name}")
-        elif not _lies_in(home, ("torch", *FOREIGN)):
+        elif not lies_in(home, ("torch", *FOREIGN)):
             return
-        elif self.autograd and name in ENGINE and _lies_in(home, ("torch",)):
+        elif self.autograd and name in ENGINE and lies_in(home, ("torch",)):
             self._tell("torch.autograd")
         elif not self.names.isdisjoint(_names_of(name)) and not (
-            name in NOT_BY_OPERATOR and _lies_in(_caller(frame), ("torch",))
+            name in NOT_BY_OPERATOR and lies_in(_caller(frame), ("torch",))
         ):
-            self._tell(f"torch.{name}" if _lies_in(home, ("torch",)) else f"{home}.{name}")
+            self._tell(f"torch.{name}" if lies_in(home, ("torch",)) else f"{home}.{name}")
 
     def _tell(self, name: str):
         if name in self.heard or tell is None or len(self.heard) >= MOST_TOLD:
@@ -299,7 +293,7 @@ def _called(code: types.CodeType) -> str:
 def _is_own_doing(frame) -> bool:
     """Whether an answer asked for a call, itself or through Python's library, and not torch or an import."""
     while frame is not None and _caller(frame) != "helpers.checking.observe":
-        if _lies_in(_caller(frame), ("torch", "helpers", "importlib", "threading")):
+        if lies_in(_caller(frame), ("torch", "helpers", "importlib", "threading")):
             return False
         frame = frame.f_back
     return True
@@ -309,7 +303,7 @@ def _inside(names: set[str]) -> str:
     """ ", called inside Categorical" where the answer called something of torch's that called what was seen."""
     frame: types.FrameType | None = sys._getframe(2)
     outer = None
-    while frame is not None and _lies_in(_caller(frame), ("torch",)):
+    while frame is not None and lies_in(_caller(frame), ("torch",)):
         outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
         frame = frame.f_back
     return f", called inside {outer}" if outer and _plain(outer) not in names else ""
@@ -350,27 +344,23 @@ ASKS_FOR_A_PART = "helpers.or_finished.or_finished"  # gives none to an answer t
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.
-COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.translation._parse")
+COURSE_FUNCTIONS = ("helpers.corpus.translation.translate",)
 
 
 def course_part(thing) -> str:
     """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
-    if isinstance(thing, (dict, torch.nn.Module)):
-        return _stand_in_table(thing)  # of a model that a cell has made and trained, only its class would be an answer
+    if isinstance(thing, (dict, torch.nn.Module)):  # of a model that a cell has trained, only its class is an answer
+        network = sys.modules.get("helpers.translator.network")
+        is_table = network is not None and thing is network.FINISHED_PARTS
+        return "helpers.translator.FINISHED_PARTS" if is_table else ""
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
-    home = home if _lies_in(home, COURSE_HOMES) else _file_of(thing) or home
+    home = home if lies_in(home, COURSE_HOMES) else _file_of(thing) or home
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
         return "helpers.corpus.translate"
-    if not _lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
+    if not lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
-
-
-def _stand_in_table(thing) -> str:
-    """The full name of the table in which the course keeps what stands in for answers; else an empty string."""
-    network = sys.modules.get("helpers.translator.network")
-    return "helpers.translator.FINISHED_PARTS" if network is not None and thing is network.FINISHED_PARTS else ""
 
 
 def _file_of(thing) -> str:
@@ -400,10 +390,10 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
             seen.append("" if number >= FREE_FROM and part.startswith(f"{WORDS}.") else part)
         elif is_block_of(thing, number):
             seen.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
-        else:
-            seen.append(
-                _whole_module(names, thing) or (text if _is_banned(text, thing, names, autograd, scripts) else "")
-            )
+        elif module := _whole_module(names, thing):
+            seen.append(module)
+        elif _is_banned(text, thing, names, autograd, scripts):
+            seen.append(text)
     return list(dict.fromkeys(filter(None, seen)))
 
 
@@ -417,7 +407,9 @@ def _is_banned(text: str, thing, names: set[str], autograd: bool, scripts: bool)
         return True
     if scripts and name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR:
         return True
-    return autograd and _is_autograd(text, thing, home)
+    own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
+    harmless = {text.rsplit(".", 1)[-1], getattr(thing, "__name__", "")} & NO_AUTOGRAD
+    return autograd and not harmless and (lies_in(home, AUTOGRAD_HOMES) or lies_in(own_name, AUTOGRAD_HOMES))
 
 
 def _bases(answer) -> tuple[type, ...]:
@@ -433,12 +425,6 @@ def _whole_module(names: set[str], thing) -> str:
     return f"nn.{thing.__name__}" if is_one and _plain(thing.__name__) in names else ""
 
 
-def _is_autograd(text: str, thing, home: str) -> bool:
-    own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
-    harmless = {text.rsplit(".", 1)[-1], getattr(thing, "__name__", "")} & NO_AUTOGRAD
-    return not harmless and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
-
-
-def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
+def lies_in(module: str, homes: tuple[str, ...]) -> bool:
     """Whether a dotted module name is one of `homes` or below it: torch.functional is not below torch.func."""
     return module in homes or module.startswith(tuple(f"{home}." for home in homes))

@@ -6,26 +6,25 @@ Made by helpers/checking/make_keys.py from a lesson's answer key. Here is what i
 import functools
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from helpers.answer_keys import contents
-from helpers.checking.codec import pack, unpack
+from helpers.checking.codec import mapped, pack, unpack
+from helpers.checking.compare import Sketch, can_be_sketched, sketch
 from helpers.checking.facets import differs
-from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
-from helpers.checking.sketch import Sketch, can_be_sketched, sketch
-from helpers.checking.trees import mapped
+from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
 FORMAT = 5
 SKETCH = "sketch"  # how a Sketch stands in a file
 SKETCHED = ("output", "gradients")
-PLAIN = ("lesson", "name", "points", "bonus", "kind", "instead", "correct")  # fields that a tree holds as they are
-USUAL = Observation().to_tree()
+PLAIN = "lesson name points bonus kind instead correct arguments weights explanations".split()  # in a tree as they are
+USUAL, EMPTY = Observation().to_tree(), (None, "", [], 0)
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 
 
@@ -67,10 +66,9 @@ class ExerciseKey:
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
     tree = {name: getattr(key, name) for name in PLAIN}
-    tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
-    tree |= {"explanations": key.explanations} | ({"metric": key.metric} if key.metric else {})
+    tree |= {"metric": key.metric} if key.metric else {}
     tree |= {"apart": list(key.apart)} if key.apart else {}
-    tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
+    tree |= {"axes": list(key.axes), "forbidden": list(key.facts.forbidden), "time_limit": key.facts.time_limit}
     tree["cases"] = [case_to_tree(case) for case in key.cases]
     tree["expected"] = _steady(key.cases, key.expected)
     tree["mistakes"] = [
@@ -87,13 +85,10 @@ def _steady(cases: list[Case], observations: list[Observation]) -> list:
     """
     trees = []
     for case, seen in zip(cases, observations, strict=True):
-        tree = seen.to_tree() | {"seconds": 0.0, "printed": 0, "said": ""}
-        for name in ("error", "gradient_error"):
-            if tree[name] is not None:
-                tree[name] = (tree[name][0], "", 0, "", (), "")
+        errors = {name: error and Error(error.type) for name, error in seen.errors().items()}
         if seen.error is not None and keeps_promise(case, seen.error):
-            tree["error"] = (case.raises.error, case.raises.names, 0, "", (), "")
-        trees.append(tree)
+            errors["error"] = Error(case.raises.error, case.raises.names)
+        trees.append(replace(seen, said="", **errors).to_tree())
     return trees
 
 
@@ -103,24 +98,22 @@ def _told_apart(key: ExerciseKey, observations: list[Observation]) -> list:
     trees = []
     for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
         apart = differs(case, expected, seen)
-        small = Observation(**vars(seen) | {name: mapped(getattr(seen, name), _small) for name in SKETCHED})
+        small = replace(seen, **{name: mapped(getattr(seen, name), _small) for name in SKETCHED})
         (tree,) = _steady([case], [small if differs(case, expected, small) == apart else seen])
         tree |= {name: mapped(tree[name], _written) for name in SKETCHED}
-        trees.append({name: item for name, item in tree.items() if not _usual(name, item)} if apart else None)
+        unusual = {
+            name: item for name, item in tree.items() if type(item) is not type(USUAL[name]) or item not in EMPTY
+        }
+        trees.append(unusual if apart else None)
     return trees
 
 
 def _told_back(tree, expected: Observation) -> Observation:
-    """The observation that `_told_apart` wrote."""
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
     seen.output, seen.gradients = (mapped(tree.get(name), _read) for name in SKETCHED)
     return seen
-
-
-def _usual(name: str, item) -> bool:
-    return type(item) is type(USUAL[name]) and item in (None, "", [], 0)
 
 
 def _small(leaf):
@@ -148,7 +141,7 @@ def _read(leaf):
 def key_from_tree(tree) -> ExerciseKey:
     expected = [Observation.from_tree(seen) for seen in tree["expected"]]
     return ExerciseKey(
-        **{name: tree[name] for name in (*PLAIN, "arguments", "weights", "explanations")},
+        **{name: tree[name] for name in PLAIN},
         facts=Facts(tree["name"], tree["lesson"], tuple(tree["forbidden"]), tree["time_limit"]),
         cases=[case_from_tree(case) for case in tree["cases"]],
         expected=expected,
@@ -191,7 +184,13 @@ def stored_keys(lesson: str) -> dict[str, ExerciseKey]:
 @functools.lru_cache(maxsize=32)
 def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
     try:
-        return _loaded(path)
+        with np.load(path, allow_pickle=False) as stored:
+            manifest = json.loads(stored["manifest"].tobytes())
+            planes = {name: stored[name] for name in stored.files if name != "manifest"}
+        if manifest["format"] != FORMAT:
+            raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
+        arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
+        keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     except DamagedKey:
         raise
     except Exception as error:  # a file that is cut off or overwritten fails in many ways
@@ -199,16 +198,6 @@ def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
             f"The answer key {Path(path).name} is damaged ({type(error).__name__}): get the course's files again, or "
             "build it with course build."
         ) from None
-
-
-def _loaded(path: str) -> dict[str, ExerciseKey]:
-    with np.load(path, allow_pickle=False) as stored:
-        manifest = json.loads(stored["manifest"].tobytes())
-        planes = {name: stored[name] for name in stored.files if name != "manifest"}
-    if manifest["format"] != FORMAT:
-        raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
-    arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
-    keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     return {key.name: key for key in keys}
 
 

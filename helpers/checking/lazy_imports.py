@@ -7,25 +7,21 @@ seconds; it is imported only where an answer or a scenario will ask for it.
 import contextlib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 
 from helpers.checking import registry
-from helpers.checking.forbidden import warm_up
+from helpers.checking.forbidden import lies_in, warm_up
 from helpers.checking.names import used_things
-from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.registry import SCENARIOS
 from helpers.checking.vocabulary import Case
 
 COMPILER = "torch._dynamo"
 # Where functions and classes come from that import it.
-ASKING: tuple[str, ...] = (
-    "torch.func",
-    "torch._functorch",
-    "functorch",
-    "torch.autograd.functional",
-    "torch.optim",
-    "torch._compile",
+ASKING = tuple(
+    "torch.func torch._functorch functorch torch.autograd.functional torch.optim torch._compile torch.compiler "
+    "torch.utils.flop_counter torch.utils.checkpoint torch.utils._python_dispatch".split()
 )
-ASKING += ("torch.utils.flop_counter", "torch.utils.checkpoint", "torch.utils._python_dispatch", "torch.compiler")
 
 
 def import_first(answer: Callable, cases: Iterable[Case]) -> None:
@@ -34,26 +30,18 @@ def import_first(answer: Callable, cases: Iterable[Case]) -> None:
     if scenarios:
         registry.load()
         warm_up()  # a scenario may look at operators
-    if _asks(answer) or any(_source_asks(name) for name in scenarios):
+    asks = False
+    with contextlib.suppress(Exception):  # a look at odd source must not cost an honest answer anything
+        things = [thing for _, thing in used_things(answer)]
+        homes = (str(getattr(thing, "__module__", "") or getattr(thing, "__name__", "")) for thing in things)
+        asks = any(lies_in(home, ASKING) for home in homes)
+    with contextlib.suppress(Exception):
+        sources = (inspect.getsource(sys.modules[SCENARIOS[name].__module__]) for name in scenarios)
+        asks = asks or any(word in source for source in sources for word in ASKING)
+    if asks:
         import_compiler()
 
 
 def import_compiler() -> None:
     with contextlib.suppress(Exception):  # a build of torch without it
         importlib.import_module(COMPILER)
-
-
-def _asks(answer: Callable) -> bool:
-    with contextlib.suppress(Exception):  # a look at odd source must not cost an honest answer anything
-        homes = [
-            str(getattr(thing, "__module__", "") or getattr(thing, "__name__", "")) for _, thing in used_things(answer)
-        ]
-        return any(home == place or home.startswith(f"{place}.") for home in homes for place in ASKING)
-    return False
-
-
-def _source_asks(scenario: str) -> bool:
-    with contextlib.suppress(Exception):
-        module = inspect.getmodule(SCENARIOS[scenario])
-        return module is not None and any(word in inspect.getsource(module) for word in ASKING)
-    return False

@@ -24,8 +24,7 @@ from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.messages import decide
 from helpers.checking.mistake_lists import ARROW
-from helpers.checking.observe import Facts, Observation, observe_all
-from helpers.checking.views import viewed
+from helpers.checking.observe import Facts, Observation, observe_all, viewed
 from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
 
@@ -70,8 +69,7 @@ def lesson_keys(
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
+            with warnings.catch_warnings(action="ignore"):  # known mistakes may warn: they are wrong on purpose
                 key = make_key(lesson.name, item, points, bonus, reference, seed)
         finally:
             torch.set_num_threads(threads)
@@ -202,16 +200,14 @@ def edited(mistake: Mistake, reference: Callable) -> str:
         old, arrow, new = edit.partition(ARROW)
         if not arrow:
             raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
-        if source.count(old) != 1:
-            count = source.count(old)
-            solution = "the solution with its docstring"
-            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times in {solution}, not once")
+        if (count := source.count(old)) != 1:
+            where = "in the solution with its docstring"
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times {where}, not once")
         source = source.replace(old, new)
     return source
 
 
 def _globals(reference: Callable) -> dict:
-    """The namespace of the module that defines a function or class."""
     if isinstance(reference, type):
         reference = next(item for item in vars(reference).values() if inspect.isfunction(item))
     return reference.__globals__
@@ -244,11 +240,8 @@ def _require_sound(where: str, case: Case, seen: Observation) -> None:
 
 
 def _argument_names(reference, cases: list[Case]) -> list[str]:
-    if isinstance(reference, type) and cases and cases[0].call.init is None:
+    builds = cases[0].call.init is not None
+    if isinstance(reference, type) and not builds:
         return []  # a scenario makes the object and calls it: its arguments are neither's
-    target = getattr(reference, "forward", reference) if cases and cases[0].call.init is not None else reference
-    try:
-        names = list(inspect.signature(target).parameters)
-    except (TypeError, ValueError):
-        return []
+    names = list(inspect.signature(getattr(reference, "forward", reference) if builds else reference).parameters)
     return names[1:] if names[:1] == ["self"] else names

@@ -6,13 +6,12 @@ from collections import Counter
 
 import torch
 
-from helpers.checking.codec import Odd
+from helpers.checking.codec import Odd, leaves
 from helpers.checking.compare import difference
 from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_lines
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
-from helpers.checking.trees import leaves
-from helpers.checking.verdict import RESERVED, WHOLE, Part, Problem, Verdict, argument_name, decided, most_important
+from helpers.checking.verdict import RESERVED, WHOLE, Problem, Verdict, argument_name, decided, most_important
 from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
 
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
@@ -29,20 +28,18 @@ def with_message(key, verdict: Verdict) -> Verdict:
     lines = [] if known is None else [f"This looks like: {label}.", known.hint]
     if known is None or about.kind in SAID_TOO:
         lines.append(text(about, key))
-    parts = [_detailed(part, verdict.problems, key) for part in verdict.parts]
+    parts = []
+    for part in verdict.parts:
+        found = [problem for problem in verdict.problems if problem.part == part.name and problem.kind not in WHOLE]
+        parts.append(dataclasses.replace(part, detail=text(most_important(found), key)) if found else part)
     return dataclasses.replace(
         verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, about), problems=[]
     )
 
 
-def _detailed(part: Part, problems: list[Problem], key) -> Part:
-    of_part = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
-    return dataclasses.replace(part, detail=text(most_important(of_part), key)) if of_part else part
-
-
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
-    lines = (_other_form(problem) or _BY_KIND[problem.kind](problem, key)).split("\n")
+    lines = (_other_form(problem) or _by_kind(problem, key)).split("\n")
     if problem.kind == "value" and problem.seen.drew and not problem.expected.drew:
         lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
@@ -98,13 +95,6 @@ def _other_entries(expected: list, actual: list) -> str:
     return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {named}"
 
 
-def _right_values(expected, actual) -> str:
-    """Which of several values are right where a tensor among them is not; a line, or empty."""
-    pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else ()
-    right = [f"[{i}]" for i, pair in enumerate(pairs) if difference(*pair) is None]
-    return f"\noutput at {' and '.join(right)}: right" if right else ""
-
-
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
         block = name.rpartition(".")[2]
@@ -115,6 +105,67 @@ def forbidden_text(name: str, key) -> str:
     return f"{name}{',' if ', called inside ' in name else ''} is the answer to this exercise; {key.instead}"
 
 
+def _by_kind(problem, key) -> str:
+    seen, diff, wanted = problem.seen, problem.difference, problem.case.raises
+    match problem.kind:
+        case "forbidden_call":
+            return forbidden_text(problem.where, key)
+        case "measured":
+            return problem.where
+        case "not_answered":
+            return "part of it is not answered yet"
+        case "raises":
+            return _raises(problem, key)
+        case "wrong_type" if diff.actual is None:
+            return f"your answer returned None{at(diff.path)}; is a return missing?"
+        case "wrong_type" if isinstance(diff.actual, Odd) and diff.actual.type_name == "unusable":
+            return diff.actual.text or "your output could not be read"
+        case "wrong_type":
+            return f"expected {type_words(diff.expected)}{at(diff.path)}, got {type_words(diff.actual)}"
+        case "wrong_shape":
+            return _wrong_shape(problem, key)
+        case "nan" if problem.where:
+            return f"the gradient at {problem.where} is nan"
+        case "nan":
+            told = of_nan(problem.case, diff.expected, diff.actual, _axes(diff.path, key))
+            is_one_of_many = isinstance(diff.actual, torch.Tensor) and diff.actual.dim()
+            return f"{_place(problem)}: {told}" if diff.path and is_one_of_many else told
+        case "input_changed":
+            return _input_changed(str(seen.changed[0]), key)
+        case "dtype_lost" if diff.expected.dtype == diff.actual.dtype:
+            return "your float64 result is only as precise as float32: somewhere on the way it is rounded"
+        case "dtype_lost":
+            want, got, name = dtype_of(diff.expected), dtype_of(diff.actual), _property(problem)
+            return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else at(diff.path)}, yours is {got}"
+        case "detached":
+            cut_off = "somewhere the result is cut off from the input (detach, item, numpy, no_grad?)"
+            return f"no gradient reaches {problem.where or 'your inputs'}: {cut_off}"
+        case "too_slow":
+            return _too_slow(seen.error.message, key.facts.time_limit)
+        case "no_error":
+            returned = "None" if seen.output is None else f"a value: {written(seen.output)}"
+            did = "made the module" if builds(problem.case) else f"returned {returned}"
+            return f"expected {a_or_an(wanted.error)}, but your code {did}"
+        case "no_name":
+            only = "only " if wanted.omits and wanted.omits in seen.error.message else ""
+            first = _first_line(seen.error)
+            return f"the {wanted.error} should name {only}{wanted.names!r}\nyours says: {first[:120]}"
+        case "gradient":
+            worst = largest(diff.expected, diff.actual, None, ())
+            return f"the output is right, but the gradient at {problem.where} is not\n{worst}"
+        case _:
+            return _value(problem, key)
+
+
+def _axes(path: tuple, key) -> tuple[str, ...]:
+    """What the axes of an output mean; they are the first output's."""
+    return () if any(path) else key.axes
+
+
+def _first_line(error) -> str:
+    return error.message.splitlines()[0] if error.message else "(no message)"
+
+
 def _raises(problem, key) -> str:
     of_gradient = problem.where == "gradient"
     error = problem.seen.gradient_error if of_gradient else problem.seen.error
@@ -123,7 +174,7 @@ def _raises(problem, key) -> str:
     when = "while computing the gradient, " if of_gradient else ""
     if problem.case.raises is not None:
         when = f"expected {a_or_an(problem.case.raises.error)}, but "
-    body = f"{when}your code raised {error.type}: {error.message.splitlines()[0] if error.message else '(no message)'}"
+    body = f"{when}your code raised {error.type}: {_first_line(error)}"
     if len(body) > 200:
         body = body[:199] + "…"
     if error.line:
@@ -136,16 +187,6 @@ def _helper(error, key) -> str:
     name = error.function.split("<locals>.")[-1]
     is_answer = name == key.name or name.startswith(f"{key.name}.") or "<" in name
     return "" if is_answer or not name else f"your helper {name}, "
-
-
-def _wrong_type(problem, key) -> str:
-    diff = problem.difference
-    got, where = diff.actual, at(diff.path)
-    if got is None:
-        return f"your answer returned None{where}; is a return missing?"
-    if isinstance(got, Odd) and got.type_name == "unusable":
-        return got.text or "your output could not be read"
-    return f"expected {type_words(diff.expected)}{where}, got {type_words(got)}"
 
 
 def _property(problem) -> str:
@@ -164,19 +205,14 @@ def _wrong_shape(problem, key) -> str:
     if not isinstance(diff.expected, torch.Tensor):
         want, got = (f"{counted(len(x), 'entry', 'entries')}: {written(x)}" for x in (diff.expected, diff.actual))
         return f"expected {want}{at(diff.path)}\nyours    {got}"
-    shape = tuple(diff.expected.shape)
-    axes = () if any(diff.path) else key.axes  # they are the first output's
-    lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
+    shape, axes, words = tuple(diff.expected.shape), _axes(diff.path, key), ""
+    if len(axes) == 2 and len(shape) >= 2:
+        rows, columns = (_count(size, noun) for size, noun in zip(shape[-2:], axes, strict=True))
+        words = f": one row for {rows}, one column for {columns}"
+    lines = f"expected shape {shape}{words}\nyours    shape {tuple(diff.actual.shape)}"
     if sorted(diff.actual.shape) == sorted(shape):
         lines += "\nthe sizes are right, but in another order: are two axes swapped?"
     return lines if not diff.path else f"{_place(problem)}:\n{lines}"
-
-
-def _axes_words(shape, axes) -> str:
-    if len(axes) != 2 or len(shape) < 2:
-        return ""
-    rows, columns = shape[-2:]
-    return f": one row for {_count(rows, axes[0])}, one column for {_count(columns, axes[1])}"
 
 
 def _count(size: int, noun: str) -> str:
@@ -188,43 +224,17 @@ def _count(size: int, noun: str) -> str:
     return f"each of the {size} {noun[:-1] + 'ies' if noun.endswith('ry') else noun + 's'}"
 
 
-def _nan(problem, key) -> str:
-    diff = problem.difference
-    if problem.where:
-        return f"the gradient at {problem.where} is nan"
-    axes = () if any(diff.path) else key.axes  # they are the first output's
-    told = of_nan(problem.case, diff.expected, diff.actual, axes)
-    is_one_of_many = isinstance(diff.actual, torch.Tensor) and diff.actual.dim()
-    return f"{_place(problem)}: {told}" if diff.path and is_one_of_many else told
-
-
-def _input_changed(problem, key) -> str:
-    changed = problem.seen.changed[0]
-    position = str(changed).removesuffix(WANTS_GRAD)
+def _input_changed(changed: str, key) -> str:
+    position = changed.removesuffix(WANTS_GRAD)
     known = not position.isdigit() or int(position) < len(key.arguments)
     name = f"its input {argument_name(key, int(position) if position.isdigit() else position)}" if known else "an input"
-    if str(changed).endswith(WANTS_GRAD):
+    if changed.endswith(WANTS_GRAD):
         return f"your code turned requires_grad on for {name}; the caller still needs it as it was"
     return f"your code changed {name} in place; the caller still needs it"
 
 
-def _dtype_lost(problem, key) -> str:
-    diff = problem.difference
-    if diff.expected.dtype == diff.actual.dtype:
-        return "your float64 result is only as precise as float32: somewhere on the way it is rounded"
-    want, got = map(dtype_of, (diff.expected, diff.actual))
-    name = _property(problem)
-    return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else at(diff.path)}, yours is {got}"
-
-
-def _detached(problem, key) -> str:
-    where = f" {problem.where}" if problem.where else " your inputs"
-    return f"no gradient reaches{where}: somewhere the result is cut off from the input (detach, item, numpy, no_grad?)"
-
-
-def _too_slow(problem, key) -> str:
-    limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
-    message = problem.seen.error.message
+def _too_slow(message: str, seconds: float) -> str:
+    limit = f"{seconds:g} {'second' if seconds == 1 else 'seconds'}"
     if message == NOT_TRIED:
         return f"not tried, because another call had no answer after {limit}"
     if message.endswith(IN_ALL):
@@ -232,44 +242,22 @@ def _too_slow(problem, key) -> str:
     return f"no answer after {limit}; is there an endless loop?"
 
 
-def _no_error(problem, key) -> str:
-    returned = "None" if problem.seen.output is None else f"a value: {written(problem.seen.output)}"
-    did = "made the module" if builds(problem.case) else f"returned {returned}"
-    return f"expected {a_or_an(problem.case.raises.error)}, but your code {did}"
-
-
-def _no_name(problem, key) -> str:
-    message = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
-    wanted = problem.case.raises
-    only = "only " if wanted.omits and wanted.omits in problem.seen.error.message else ""
-    return f"the {wanted.error} should name {only}{wanted.names!r}\nyours says: {message[:120]}"
-
-
-def _gradient(problem, key) -> str:
-    worst = largest(problem.difference.expected, problem.difference.actual, None, ())
-    return f"the output is right, but the gradient at {problem.where} is not\n{worst}"
-
-
 def _value(problem, key) -> str:
     diff, name = problem.difference, _property(problem)
     want, got = diff.expected, diff.actual
     if isinstance(want, torch.Tensor):
-        return _wrong_tensor(problem, key)
+        told = of_tensor(problem.case, want, got, () if diff.path else key.axes)
+        whole, seen = problem.expected.output, problem.seen.output
+        pairs = zip(whole, seen, strict=True) if isinstance(whole, tuple) else ()
+        if right := [f"[{i}]" for i, pair in enumerate(pairs) if difference(*pair) is None]:
+            told += f"\noutput at {' and '.join(right)}: right"
+        return f"{_place(problem)}: {told}" if diff.path else told
     if isinstance(want, dict) and isinstance(got, dict):
         return _wrong_claim(want, got, bool(problem.case.view)) or _keys_differ(want, got) + at(diff.path)
     if name and isinstance(want, bool):
         verb = "be so, but it isn't yet" if want else "not be so, but it is"
         return f"this should {verb}: {name}"
     return _both(name, want, got) if name and isinstance(want, str) else two_lines(want, got, at(diff.path))
-
-
-def _wrong_tensor(problem, key) -> str:
-    """What the numbers tell, then which other values of the answer are right."""
-    diff = problem.difference
-    axes = () if diff.path else key.axes  # they are the first output's
-    told = of_tensor(problem.case, diff.expected, diff.actual, axes)
-    told += _right_values(problem.expected.output, problem.seen.output)
-    return f"{_place(problem)}: {told}" if diff.path else told
 
 
 def _wrong_claim(want: dict, got: dict, by_view: bool) -> str:
@@ -286,30 +274,10 @@ def _both(name: str, want, got) -> str:
 
 
 def _keys_differ(want: dict, got: dict) -> str:
-    """Which keys a dictionary lacks and which it should not have."""
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
     verbs = (("lacks", missing), ("should not have", extra))
     return "your dictionary " + "; it ".join(f"{verb} {some_of(keys, 4)}" for verb, keys in verbs if keys)
-
-
-_BY_KIND = {
-    "forbidden_call": lambda problem, key: forbidden_text(problem.where, key),
-    "measured": lambda problem, key: problem.where,
-    "not_answered": lambda problem, key: "part of it is not answered yet",
-    "raises": _raises,
-    "wrong_type": _wrong_type,
-    "wrong_shape": _wrong_shape,
-    "nan": _nan,
-    "input_changed": _input_changed,
-    "dtype_lost": _dtype_lost,
-    "detached": _detached,
-    "too_slow": _too_slow,
-    "no_error": _no_error,
-    "no_name": _no_name,
-    "gradient": _gradient,
-    "value": _value,
-}
 
 
 def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:

@@ -16,7 +16,11 @@ LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 def used_names(answer: Callable) -> set[str]:
     """The global names that an answer loads, itself or through the learner's own functions and classes."""
-    return {name for name, _ in _walk(answer, _globals_loaded)}
+
+    def loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+        return ((name, function.__globals__.get(name)) for name in _loaded(function.__code__))
+
+    return {name for name, _ in _walk(answer, loaded)}
 
 
 def used_things(answer) -> Iterator[tuple[str, object]]:
@@ -46,16 +50,13 @@ def bound_names(tree: ast.AST) -> set[str]:
     """The names that some source binds anywhere: functions, classes, arguments, variables, imports."""
     bound = set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.alias):
-            bound.add(node.asname or node.name.split(".")[0])
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                bound.add(name)
+            case ast.alias():
+                bound.add(node.asname or node.name.split(".")[0])
     return bound
 
 
@@ -87,11 +88,6 @@ def _is_own(thing, function: types.FunctionType) -> bool:
     return isinstance(thing, types.FunctionType) and thing.__globals__ is function.__globals__
 
 
-def _globals_loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:
-    for name in _loaded(function.__code__):
-        yield name, function.__globals__.get(name)
-
-
 def _loaded(code: types.CodeType) -> set[str]:
     names = {item.argval for item in dis.get_instructions(code) if item.opname in LOADS}
     return names.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
@@ -100,7 +96,7 @@ def _loaded(code: types.CodeType) -> set[str]:
 def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]]:
     try:
         nodes = list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))))
-    except (OSError, TypeError, SyntaxError, IndentationError, ValueError):
+    except (OSError, TypeError, SyntaxError, ValueError):
         return
     imported = list(_imported(nodes))
     for _, text, thing in imported:
@@ -112,7 +108,10 @@ def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]
         closure = {}
     scope = {**function.__globals__, **closure, **{name: thing for name, _, thing in imported}}
     local = set(function.__code__.co_varnames) - {name for name, _, _ in imported}
-    local |= _stored_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
+    # A comprehension, a loop or an inner function binds names too: `_` in `for _ in range(3)` is no global.
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    stored |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    local |= stored - _global_names(function.__code__) - set(function.__code__.co_freevars)
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         chain = _chain(node)
@@ -136,12 +135,6 @@ def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str, object]]:
             home = sys.modules.get(node.module or "")
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}", getattr(home, alias.name, None)
-
-
-def _stored_within(nodes) -> set[str]:
-    """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -3,10 +3,10 @@
 import contextlib
 import dataclasses
 import io
+import itertools
 import linecache
 import sys
 import sysconfig
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import torch
 
-from helpers.checking import trees
-from helpers.checking.codec import plain
+from helpers.checking.codec import Odd, leaves, mapped, plain
 from helpers.checking.compare import difference
 from helpers.checking.forbidden import Listener, Watch, in_source
 from helpers.checking.lazy_imports import import_first
 from helpers.checking.names import functions_of
-from helpers.checking.scenarios import SCENARIOS, WrongParts
+from helpers.checking.registry import SCENARIOS, VIEWS
+from helpers.checking.scenarios import WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 from helpers.or_finished import without_stand_ins
@@ -35,15 +35,8 @@ IN_ALL = "in all"  # ends the words on a call that was too slow because those be
 NOT_TRIED = "not tried"  # a call after one that took too long
 HELPERS = str(Path(__file__).parents[1])
 BLOCKS = str(Path(__file__).parents[1] / "blocks")
-LIBRARIES = (
-    HELPERS,
-    sysconfig.get_path("stdlib"),
-    sysconfig.get_path("purelib"),
-    sysconfig.get_path("platlib"),
-    str(Path(torch.__file__).parent),
-    "<frozen",
-    "<string>",
-)
+PYTHON = tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+LIBRARIES = (HELPERS, *PYTHON, str(Path(torch.__file__).parent), "<frozen", "<string>")
 MUTABLE = (torch.Tensor, list, dict, tuple)
 MAX_MESSAGE = 400
 APART = 8_675_309_000_001  # the state in which each answer meets torch's own generator: no inputs are drawn from it
@@ -96,8 +89,6 @@ class Observation:
     gradient_error: Error | None = None
     changed: list = field(default_factory=list)
     forbidden: list = field(default_factory=list)
-    printed: int = 0
-    seconds: float = 0.0
     said: str = ""
     left: dict | None = None
     drew: bool = False
@@ -106,35 +97,33 @@ class Observation:
     def is_slow(self) -> bool:
         return self.error is not None and self.error.type == TOO_SLOW
 
+    def errors(self) -> dict[str, Error | None]:
+        return {"error": self.error, "gradient_error": self.gradient_error}
+
     def to_tree(self):
-        tree = vars(self) | {"error": _error_tree(self.error), "gradient_error": _error_tree(self.gradient_error)}
-        if tree.pop("left") is not None:
-            tree = {"left": self.left, **tree}
-        return tree
+        tree = vars(self) | {name: error and dataclasses.astuple(error) for name, error in self.errors().items()}
+        return {name: item for name, item in tree.items() if name != "left" or item is not None}
 
     @staticmethod
     def from_tree(tree) -> "Observation":
         """The observation in a tree; ValueError where there is none (a tree may come from a hostile process)."""
         try:
+            gradients = None if tree["gradients"] is None else list(tree["gradients"])
+            if not all(gradient is None or isinstance(gradient, torch.Tensor) for gradient in gradients or ()):
+                raise ValueError("a gradient that is no tensor")
             return Observation(
                 output=tree["output"],
                 error=_error_from(tree["error"]),
-                gradients=None if tree["gradients"] is None else [_tensor_or_none(g) for g in tree["gradients"]],
+                gradients=gradients,
                 gradient_error=_error_from(tree["gradient_error"]),
                 changed=[item if isinstance(item, int) else str(item)[:80] for item in tree["changed"][:MOST_NAMED]],
                 forbidden=[str(item)[:80] for item in tree["forbidden"][:MOST_NAMED]],
-                printed=int(tree["printed"]),
-                seconds=float(tree["seconds"]),
                 said=shortened(str(tree.get("said", ""))),
                 left=tree.get("left"),
                 drew=bool(tree.get("drew")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"no observation: {error}") from None
-
-
-def _error_tree(error: Error | None):
-    return None if error is None else dataclasses.astuple(error)
 
 
 def _error_from(tree) -> Error | None:
@@ -146,25 +135,16 @@ def _error_from(tree) -> Error | None:
     return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names, function)
 
 
-def _tensor_or_none(value):
-    if value is not None and not isinstance(value, torch.Tensor):
-        raise ValueError("a gradient that is no tensor")
-    return value
-
-
 def case_to_tree(case: Case):
     """A case as a tree (see codec), without its truth."""
-    raises = None if case.raises is None else dataclasses.astuple(case.raises)
+    raises = case.raises and dataclasses.astuple(case.raises)
     tree = vars(case) | {"args": list(case.args), "no_gradient": list(case.no_gradient), "raises": raises}
     return {name: item for name, item in tree.items() if name != "truth"}
 
 
 def case_from_tree(tree) -> Case:
-    parts = dict(tree)
-    parts["args"] = tuple(parts["args"])
-    parts["no_gradient"] = tuple(parts["no_gradient"])
-    parts["raises"] = None if parts["raises"] is None else Raises(*parts["raises"])
-    return Case(**parts)
+    raises = tree["raises"] and Raises(*tree["raises"])
+    return Case(**tree | {"args": tuple(tree["args"]), "no_gradient": tuple(tree["no_gradient"]), "raises": raises})
 
 
 def observe_all(
@@ -193,15 +173,27 @@ def observe_all(
         left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
         limit = min(facts.time_limit, max(left, LEAST))
         limited = replace(facts, time_limit=limit, forbidden=() if is_unwatched else facts.forbidden)
-        modules = len(sys.modules)
-        observation = observe(answer, case, limited, scan=scan and not seen, leave=leave)
-        if observation.is_slow and len(sys.modules) > modules:
+        for _ in range(2):
+            modules = len(sys.modules)
             observation = observe(answer, case, limited, scan=scan and not seen, leave=leave)
+            if not observation.is_slow or len(sys.modules) == modules:
+                break
         if observation.is_slow and limit < facts.time_limit:
             words = f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
             observation.error = Error(TOO_SLOW, words)
         seen.append(observation)
     return seen
+
+
+def viewed(case: Case, seen: Observation) -> Observation:
+    """The observation with the case's view applied to its output; what a view cannot look at becomes Odd."""
+    if case.view is None or seen.error is not None:
+        return seen
+    try:
+        output = plain(VIEWS[case.view](case.args, case.kwargs, seen.output))
+    except Exception as error:  # a view meets whatever an answer returned
+        output = Odd("unusable", str(error))
+    return replace(seen, output=output)
 
 
 def listened(answer: Callable, case: Case, facts: Facts) -> str:
@@ -224,12 +216,10 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
 def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave: bool = False) -> Observation:
     """Call `answer` on copies of the case's inputs, once for its output and once more for gradients if asked.
 
-    Never raises (but for the learner's own interrupt). Prints are swallowed and counted; a call that outlasts
+    Never raises (but for the learner's own interrupt). Prints are swallowed; a call that outlasts
     `facts.time_limit` seconds ends as an Error of type TooSlow.
     """
-    seen = Observation()
-    started = time.perf_counter()
-    sink = _Sink()
+    seen, sink = Observation(), _Sink()
     with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink), redirect_stderr(sink):
         torch.default_generator.manual_seed(APART)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
@@ -243,25 +233,19 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
             raise
         except BaseException as error:  # an answer may raise anything, SystemExit included
             seen.error = describe(error, facts.time_limit, answer)
-        seen.said, seen.printed = shortened(sink.text), sink.lines
+        seen.said = shortened(sink.text)
         seen.drew = not undrawn.equal(torch.default_generator.get_state())
         call = Call.of(case.via, args, kwargs)
         seen.changed = _changed(case, call)
         if leave:
-            seen.left = _left(call)
-        calls = watch.found if watch else []
-        seen.forbidden = list(dict.fromkeys(calls + (_scan(answer, facts) if scan else [])))
+            seen.left = {name: plain(item) for name, item in _inputs(call).items() if isinstance(item, MUTABLE)}
+        found = list(watch.found) if watch else []
+        with contextlib.suppress(Exception):  # a look at odd source must not cost an honest answer anything
+            found += in_source(answer, facts.forbidden, facts.lesson) if scan else []
+        seen.forbidden = list(dict.fromkeys(found))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
-    seen.seconds = time.perf_counter() - started
     return seen
-
-
-def _scan(answer, facts: Facts) -> list[str]:
-    try:
-        return in_source(answer, facts.forbidden, facts.lesson)
-    except Exception:  # a look at odd source must not cost an honest answer anything
-        return []
 
 
 def _call(answer, case: Case, args, kwargs):
@@ -273,18 +257,21 @@ def _call(answer, case: Case, args, kwargs):
 
 def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     args, kwargs = _fresh(case.args), _fresh(case.kwargs)
-    leaves: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     call = Call.of(case.via, args, kwargs)
     live = tuple(
-        item if position in case.no_gradient else _with_leaves(item, leaves) for position, item in enumerate(call.args)
+        item if position in case.no_gradient else _with_leaves(item, tensors) for position, item in enumerate(call.args)
     )
-    args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, leaves)).arguments()
+    args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, tensors)).arguments()
     try:
         with time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
-            _require_unfrozen(parameters, list(call.state))
+            for name, parameter in itertools.zip_longest(call.state, parameters):
+                if parameter is not None and not parameter.requires_grad:  # torch would not say which, nor what to do
+                    words = f"your parameter {name or ''} is frozen (its requires_grad is False)"
+                    raise WrongParts(f"{words}, so it would never learn")
             total = _weighted_sum(output)
-            wanted = [*leaves, *parameters]
+            wanted = [*tensors, *parameters]
             if total is None or not total.requires_grad:
                 seen.gradients = [None] * len(wanted)
             else:
@@ -297,38 +284,31 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
         seen.gradient_error = describe(error, facts.time_limit, answer)
 
 
-def _require_unfrozen(parameters: list, names: list[str]):
-    """Raises WrongParts if a parameter is frozen: torch's own message would not say which, nor what to do."""
-    for number, parameter in enumerate(parameters):
-        if not parameter.requires_grad:
-            name = names[number] if number < len(names) else ""
-            raise WrongParts(f"your parameter {name} is frozen (its requires_grad is False), so it would never learn")
-
-
 def _inputs(call: Call) -> dict:
     return {**dict(enumerate(call.args)), **call.kwargs}
 
 
-def _with_leaves(tree, leaves: list):
+def _with_leaves(tree, tensors: list):
     """The tree with every float tensor replaced by a copy of a new leaf that wants a gradient."""
 
     def live(item):
         if not isinstance(item, torch.Tensor) or not item.is_floating_point():
             return item
-        leaves.append(item.detach().clone().requires_grad_())
-        return leaves[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
+        tensors.append(item.detach().clone().requires_grad_())
+        return tensors[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
 
-    return trees.mapped(tree, live)
+    return mapped(tree, live)
 
 
 def _weighted_sum(tree) -> torch.Tensor | None:
     """All float tensors of a tree times a fixed cotangent, cos(1), cos(2), ..., summed; None where there is none."""
-    sums = []
-    for item in trees.leaves(tree):
+    total = None
+    for item in leaves(tree):
         if isinstance(item, torch.Tensor) and item.is_floating_point():
             count = torch.arange(1, item.numel() + 1, dtype=torch.float64, device="cpu")
-            sums.append((item * count.cos().reshape(item.shape).to(item.device, item.dtype)).sum())
-    return sum(sums) if sums else None
+            weighted = (item * count.cos().reshape(item.shape).to(item.device, item.dtype)).sum()
+            total = weighted if total is None else total + weighted
+    return total
 
 
 def _fresh(tree):
@@ -339,26 +319,17 @@ def _fresh(tree):
             return item.detach().clone()
         return resolve(item) if isinstance(item, Stub) else item
 
-    return trees.mapped(tree, copied)
+    return mapped(tree, copied)
 
 
 def _changed(case: Case, call: Call) -> list:
     """Positions and names of the inputs that are not what the case gave, with WANTS_GRAD where only that is new."""
     after, before = _inputs(call), _inputs(case.call)
     changed = [name for name, old in before.items() if _differs(old, after.get(name))]
-    wanting = [name for name in before if name not in changed and _wants_grad(after.get(name))]
-    return changed + [f"{name}{WANTS_GRAD}" for name in wanting]
-
-
-def _wants_grad(tree) -> bool:
-    """Whether a tensor in the tree is a leaf that wants a gradient, as no case's input does; not a module's own."""
-    return any(type(item) is torch.Tensor and item.requires_grad for item in trees.leaves(tree))
-
-
-def _left(call: Call) -> dict:
-    """What a call left of its inputs that can be changed, as trees, by position or name."""
-    after = _inputs(call)
-    return {name: plain(item) for name, item in after.items() if isinstance(item, MUTABLE)}
+    for name in [name for name in before if name not in changed]:  # none of a case's inputs wants a gradient
+        if any(type(item) is torch.Tensor and item.requires_grad for item in leaves(after.get(name))):
+            changed.append(f"{name}{WANTS_GRAD}")
+    return changed
 
 
 def changed_of(case: Case, left) -> list:
@@ -383,17 +354,14 @@ def _differs(old, new) -> bool:
 
 
 class _Sink(io.TextIOBase):
-    """Swallows what an answer prints, counts the lines and keeps the first ones."""
+    """Swallows what an answer prints and keeps the beginning."""
 
-    def __init__(self):
-        self.lines = 0
-        self.text = ""
+    text = ""
 
     def writable(self):
         return True
 
     def write(self, text):
-        self.lines += text.count("\n")
         self.text += text[: max(0, 2 * SAID_CHARACTERS - len(self.text))]
         return len(text)
 
@@ -417,7 +385,9 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
             lineno, line, function = number, linecache.getline(home, number).strip(), code.co_qualname
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
-    message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
+    message = ""
+    with contextlib.suppress(Exception):  # an error of the learner's own may fail to say anything
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
     of_course = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors too
     # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
@@ -429,13 +399,6 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     if function == qualified_name or function.startswith(f"{qualified_name}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
-
-
-def _safe_text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return ""
 
 
 def keeps_promise(case: Case, error: Error) -> bool:

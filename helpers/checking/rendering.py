@@ -5,6 +5,7 @@ import html
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from helpers.checking.verdict import Picture, Verdict
@@ -61,7 +62,6 @@ def as_html(verdict: Verdict) -> str:
 
 
 def _row(line: Line) -> str:
-    """A line that goes on further to the right where it wraps."""
     hang = 2 * line.depth + 2
     style = f"white-space:pre-wrap;padding-left:{hang}ch;text-indent:-{2 if line.depth else hang}ch"
     mark = f'<span style="{tint(line.mark)}font-weight:bold">{line.mark}</span> ' if line.mark else ""
@@ -76,37 +76,28 @@ def tint(mark: str) -> str:
     return f"color:inherit;color:color-mix(in srgb,{HUES[mark]} {SHARE}%,currentColor);" if mark in HUES else ""
 
 
-def _mark(verdict: Verdict) -> str:
-    half = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
-    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (_is_wrong_choice(verdict), "○"), (half, "◐"))
-    return next((mark for holds, mark in marks if holds), "✗")
-
-
 def counted(points: float, bonus: bool = False) -> str:
     """ "20 points", "1 point", "10 bonus points"."""
     return f"{points:g} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
 
 
-def _headline(verdict: Verdict) -> str:
-    worth = counted(verdict.max_points, verdict.bonus)
+def _headline(verdict: Verdict) -> Line:
+    worth = counted(verdict.max_points, verdict.bonus) if verdict.max_points else ""
+    wrong_choice = (verdict.mistake or "").startswith("option_")  # of a quiz
+    half = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
+    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (wrong_choice, "○"), (half, "◐"), (True, "✗"))
+    result = f"{verdict.points:g} of {worth}" if worth else ""
     if not verdict.answered:
-        result = "not answered yet" + (f" ({worth})" if verdict.max_points else "")
-    elif _is_wrong_choice(verdict) and verdict.max_points:
+        result = "not answered yet" + (f" ({worth})" if worth else "")
+    elif wrong_choice and worth:
         result = f"not the best choice; your attempt keeps its {worth}"
-    else:
-        result = f"{verdict.points:g} of {worth}" if verdict.max_points else ""
-    return f"{verdict.exercise}   {result}".rstrip()
-
-
-def _is_wrong_choice(verdict: Verdict) -> bool:
-    """Whether this is a quiz with an option that is not right."""
-    return (verdict.mistake or "").startswith("option_")
+    return Line(f"{verdict.exercise}   {result}".rstrip(), 0, next(mark for holds, mark in marks if holds))
 
 
 def lines(verdict: Verdict) -> list[Line]:
     """All lines of a verdict: the message, then what is right, then at most MOST_CASES cases, then what was printed."""
-    mark = _mark(verdict)
-    rows = [Line(_headline(verdict), 0, mark)]
+    rows = [_headline(verdict)]
+    mark = rows[0].mark
     if not verdict.answered:
         return rows
     failed = [part for part in verdict.parts if not part.passed]
@@ -127,33 +118,30 @@ def lines(verdict: Verdict) -> list[Line]:
         shown |= {part.name, *details}
     if failed[MOST_CASES:]:
         rows.append(Line(" · ".join(part.name for part in failed[MOST_CASES:]), 1, "✗"))
-    return rows + _said(verdict.said)
-
-
-def _said(said: str) -> list[Line]:
-    """What the answer printed, bounded."""
-    printed = said.rstrip().splitlines()
-    if not printed:
-        return []
-    more = [Line("…", 3)] if len(printed) > MOST_SAID else []
-    return [Line("your code printed:"), *(Line(line[:200], 3) for line in printed[:MOST_SAID]), *more]
+    if printed := verdict.said.rstrip().splitlines():
+        more = ["…"] if len(printed) > MOST_SAID else []
+        rows += [Line("your code printed:"), *(Line(line[:200], 3) for line in [*printed[:MOST_SAID], *more])]
+    return rows
 
 
 def _picture(picture: Picture) -> str:
     """Three small heat maps as one SVG in an <img> with alt text, and the worst cell's numbers below."""
     want, got = picture.expected.double(), picture.actual.double()
     gap = got - want
-    finite = [x[x.isfinite()].abs() for x in (want, got)]
-    scale = max([float(x.max()) for x in finite if x.numel()] + [1e-9])
-    gap_finite = gap[gap.isfinite()].abs()
-    gap_scale = max(float(gap_finite.max()) if gap_finite.numel() else 0.0, 1e-9)
+
+    def size(x: torch.Tensor) -> float:
+        return max(map(float, x[x.isfinite()].abs()), default=0.0)
+
+    scale, gap_scale = max(size(want), size(got), 1e-9), max(size(gap), 1e-9)
     rows, columns = want.shape
     names = picture.axes[-2:] if len(picture.axes) >= 2 else ("row", "column")
-    worst = picture.worst
+    i, j = worst = picture.worst
     width, height, left, top = columns * CELL, rows * CELL, 28, 36
+    box = f'x="{j * CELL - 1}" y="{i * CELL - 1}" width="{CELL + 1}" height="{CELL + 1}"'
+    frame = f'<rect {box} fill="none" stroke="black" stroke-width="2"/>'
     panels, x = [], left
     for title, values, limit in (("yours", got, scale), ("expected", want, scale), ("difference", gap, gap_scale)):
-        inside = _cells(values, limit) + _frame(worst)
+        inside = _cells(values, limit) + frame
         panels.append(f'<text x="{x}" y="12" font-weight="bold">{title}</text>')
         panels.append(f'<text x="{x}" y="{top - 6}">{html.escape(names[1])} →</text>')
         panels.append(f'<g transform="translate({x},{top})">{inside}</g>')
@@ -165,7 +153,7 @@ def _picture(picture: Picture) -> str:
         f'<rect width="100%" height="100%" fill="white"/>{turned}{"".join(panels)}</svg>'
     )
     a, b = two_numbers(picture.expected[worst].item(), picture.actual[worst].item())
-    floats = picture.expected.is_floating_point() and bool(gap_finite.any())
+    floats = picture.expected.is_floating_point() and size(gap) > 0
     most = "most" if floats else "first"
     where = ", ".join(filter(None, [picture.item, entry_at(list(worst), picture.axes)]))
     wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
@@ -183,19 +171,11 @@ def _picture(picture: Picture) -> str:
 
 
 def _cells(values: torch.Tensor, limit: float) -> str:
-    out = []
-    for i, row in enumerate(values.tolist()):
-        for j, value in enumerate(row):
-            title = f"<title>[{i}, {j}] {value:.4g}</title>"
-            box = f'x="{j * CELL}" y="{i * CELL}" width="{CELL - 1}" height="{CELL - 1}"'
-            out.append(f'<rect {box} fill="{_color(value, limit)}">{title}</rect>')
-    return "".join(out)
-
-
-def _frame(index: tuple[int, ...]) -> str:
-    i, j = index
-    box = f'x="{j * CELL - 1}" y="{i * CELL - 1}" width="{CELL + 1}" height="{CELL + 1}"'
-    return f'<rect {box} fill="none" stroke="black" stroke-width="2"/>'
+    out = ""
+    for (i, j), value in np.ndenumerate(values.numpy()):
+        box = f'x="{j * CELL}" y="{i * CELL}" width="{CELL - 1}" height="{CELL - 1}"'
+        out += f'<rect {box} fill="{_color(value, limit)}"><title>[{i}, {j}] {value:.4g}</title></rect>'
+    return out
 
 
 def _color(value: float, limit: float) -> str:

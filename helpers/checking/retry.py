@@ -71,7 +71,13 @@ class TriedAnswer:
         if not wrong and not rebound or first.mistake == "forbidden_call" and not forgivable:
             return with_message(self.key, first)
         if missing := [name for name in wrong if not self.has_block(name)]:
-            return fix_first(first, missing)
+            # It names no mistake, as it may be the earlier answer's.
+            names, verb = " and ".join(missing), "are" if len(missing) > 1 else "is"
+            message = f"It calls {names}, which {verb} not right yet: mend {names} first."
+            parts = [dataclasses.replace(part, detail="") for part in first.parts]
+            return dataclasses.replace(
+                first, mistake=None, label="", message=message, parts=parts, picture=None, problems=[]
+            )
         again = with_message(self.key, self._better_of_two_verdicts([*wrong, *rebound]))
         if again.mistake == "forbidden_call":
             return again  # whatever else is wrong: this call is its own
@@ -121,16 +127,6 @@ def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -
     try:
         yield
     finally:
-        for name in pieces:
-            if name in before:
-                names[name] = before[name]
-            else:
-                names.pop(name, None)
-
-
-def fix_first(verdict: Verdict, wrong: list[str]) -> Verdict:
-    """The verdict where no finished block is at hand: it names no mistake, as it may be the earlier answer's."""
-    names = " and ".join(wrong)
-    message = f"It calls {names}, which {'are' if len(wrong) > 1 else 'is'} not right yet: mend {names} first."
-    parts = [dataclasses.replace(part, detail="") for part in verdict.parts]
-    return dataclasses.replace(verdict, mistake=None, label="", message=message, parts=parts, picture=None, problems=[])
+        for name in pieces.keys() - before:
+            names.pop(name, None)
+        names.update(before)

@@ -1,21 +1,14 @@
-"""Scenarios: ways to call an answer other than answer(*args, **kwargs).
-
-A scenario takes (answer, args, kwargs) and returns the output and the parameters whose gradients count. It runs beside
-learner code. Shared ones stand here, a lesson's own in its room, helpers/lessons/TOPIC/probes.py.
-"""
+"""The scenarios of several lessons: ways to call an answer other than answer(*args, **kwargs)."""
 
 import copy
 
 import torch
 
-from helpers.checking.codec import plain
+from helpers.checking.codec import mapped, plain
 from helpers.checking.compare import difference
-from helpers.checking.registry import Registry
-from helpers.checking.trees import mapped
+from helpers.checking.registry import scenario
 from helpers.checking.vocabulary import MODULE, Call
 
-SCENARIOS = Registry()
-scenario = SCENARIOS.register
 MOST_NAMES = 8  # of a module's parameters in one message
 
 
@@ -73,29 +66,22 @@ def module_called_again(answer, args, kwargs):
     return outputs, leaves
 
 
-def _out_of_sight(built: torch.nn.Module, name: str) -> str:
-    """Why a module's parameter is not found, where it lies in something of this name in which PyTorch does not look."""
-    place, parts = built, name.split(".")
-    for number, part in enumerate(parts, start=1):
-        place = getattr(place, part, None)
-        if isinstance(place, (list, tuple, dict, torch.Tensor)) and not isinstance(place, torch.nn.Parameter):
-            kind = "tensor" if isinstance(place, torch.Tensor) else type(place).__name__
-            return f". Your {'.'.join(parts[:number])} is a plain {kind}, in which PyTorch finds no parameters"
-    return ""
-
-
-def _missing_part(built: torch.nn.Module, name: str) -> str:
-    """A sentence about the part that a module lacks for a parameter of this name; empty where all parts are there."""
-    place, path = built, name.split(".")[:-1]
+def _not_found(built: torch.nn.Module, name: str, has: list[str]) -> str:
+    """What to say where a module, which has parameters of other names, has none of this one."""
+    place, path = built, name.split(".")
+    why = ""
     for depth, part in enumerate(path, start=1):
-        if not isinstance(place, torch.nn.Module):
-            return ""
-        if not hasattr(place, part):
+        if isinstance(place, torch.nn.Module) and depth < len(path) and not hasattr(place, part):
             parts = ", ".join(dict(place.named_children())) or "none"
             where = f"your {'.'.join(path[: depth - 1])}" if depth > 1 else "your module"
             return f"{where} has no part called {part}; its parts are: {parts}"
-        place = getattr(place, part)
-    return ""
+        place = getattr(place, part, None)
+        if isinstance(place, (list, tuple, dict, torch.Tensor)) and not isinstance(place, torch.nn.Parameter):
+            kind = "tensor" if isinstance(place, torch.Tensor) else type(place).__name__
+            why = f". Your {'.'.join(path[:depth])} is a plain {kind}, in which PyTorch finds no parameters"
+            break
+    more = f" and {len(has) - MOST_NAMES} more" if len(has) > MOST_NAMES else ""
+    return f"your module has no parameter {name}; it has {', '.join(has[:MOST_NAMES]) or 'none'}{more}{why}"
 
 
 def loaded_module(training: bool, answer, call: Call):
@@ -108,11 +94,7 @@ def loaded_module(training: bool, answer, call: Call):
     first = {}  # the name under which each tensor came first
     for name, value in state.items():
         if name not in tensors:
-            more = f" and {len(tensors) - MOST_NAMES} more" if len(tensors) > MOST_NAMES else ""
-            names = ", ".join(list(tensors)[:MOST_NAMES]) or "none"
-            if missing := _missing_part(built, name):
-                raise WrongParts(missing)
-            raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
+            raise WrongParts(_not_found(built, name, list(tensors)))
         if tensors[name].shape != value.shape:
             shapes = f"{tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")
@@ -138,25 +120,18 @@ def loaded_module(training: bool, answer, call: Call):
 def on_views(answer, args, kwargs):
     """The answer, or the module as `module` has it, on inputs that lie in memory in another order, as a transposed
     tensor does. A key that was stored holds every tensor in one order, so that the order is made here."""
-    args, kwargs = _turned(args), _turned(kwargs)
-    return module(answer, args, kwargs) if _builds(args) else (answer(*args, **kwargs), [])
-
-
-def _builds(args) -> bool:
-    """Whether a case's arguments are those of a module: (init, state, args, kwargs). A function may make one, too."""
-    return len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
-
-
-def _turned(tree):
-    """The tree with every tensor of two axes or more as a view of one that has two of its last three exchanged."""
 
     def turned(item):
+        """A tensor of two axes or more as a view of one that has two of its last three exchanged."""
         if not isinstance(item, torch.Tensor) or item.dim() < 2:
             return item
         axes = max(-3, -item.dim()), -2 if item.dim() > 2 else -1
         return item.transpose(*axes).contiguous().transpose(*axes)
 
-    return mapped(tree, turned)
+    args, kwargs = mapped(args, turned), mapped(kwargs, turned)
+    # Of a module they are (init, state, args, kwargs). A function may make one, too.
+    builds = len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
+    return module(answer, args, kwargs) if builds else (answer(*args, **kwargs), [])
 
 
 @scenario
@@ -181,3 +156,32 @@ def at_softmax(answer, args, kwargs):
     """args = (scores, *rest): call the answer on softmax(scores) and rest. Gradients see probability vectors only."""
     scores, *rest = args
     return answer(torch.softmax(scores, dim=-1), *rest, **kwargs), []
+
+
+# ---------------------------------------------------------------- for scenarios with whole models
+
+SAME = 3e-5  # logits may differ by this much through rounding alone
+
+
+def causal_logits(table, ids, start=0):
+    """ids (B, T) -> (B, T, V): rows of a table (rows, V), each chosen by `start` and by the ids up to its position."""
+    positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
+    heard = (ids * positions).cumsum(-1) + start  # (B, T)
+    return table[(heard * 7919 + 31).remainder(10_007).remainder(len(table))]  # (B, T, V)
+
+
+def require_ids(ids, wish, batch=None):
+    """Raise an error that says the wish where the ids are no LongTensor (B, T)."""
+    if not isinstance(ids, torch.Tensor):
+        raise TypeError(f"{wish}; it got a {type(ids).__name__}")
+    fits = ids.dim() == 2 and ids.dtype == torch.int64 and batch in (None, ids.shape[0])
+    if not fits:
+        raise ValueError(f"{wish}; it got {ids.dtype} of shape {tuple(ids.shape)}")
+
+
+def shape_of(x):
+    return tuple(x.shape) if isinstance(x, torch.Tensor) else None
+
+
+def gap_between(a, b) -> float:
+    return float((a.detach().double() - b.detach().double()).abs().max())

@@ -1,33 +1,22 @@
-"""Public objects that cases pass as arguments, by name. None of them is a solution of an exercise.
-
-A lesson's own stand in its room, helpers/lessons/TOPIC/probes.py.
-"""
+"""Public objects that cases of several lessons pass as arguments. None of them is a solution of an exercise."""
 
 import types
-from collections.abc import Callable
 
 import torch
 
-from helpers.checking.registry import Registry
+from helpers.checking.registry import STUBS, stub
 from helpers.checking.vocabulary import Stub
-
-STUBS = Registry()
-stub = STUBS.register  # Stub(name, args) becomes make(*args) of the function `make` of that name
 
 
 def resolve(item: Stub):
+    """The object that a Stub names; a function under a name that does not tell what is asked of it."""
     made = STUBS[item.name](*item.args)
-    return _unnamed(made) if isinstance(made, types.FunctionType) else made
-
-
-def _unnamed(function: Callable) -> Callable:
-    """The same function under a name that does not tell what is asked of it."""
 
     def f(*args, **kwargs):
-        return function(*args, **kwargs)
+        return made(*args, **kwargs)
 
     f.__qualname__ = "f"
-    return f
+    return f if isinstance(made, types.FunctionType) else made
 
 
 def mixed(x, width, phase=0.5, dtype=None):

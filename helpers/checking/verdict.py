@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
+from helpers.checking.codec import leaves
+from helpers.checking.compare import Difference, difference, gradient_tolerance, misfit, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.metrics import METRICS, misfit
-from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise
-from helpers.checking.trees import leaves
-from helpers.checking.views import viewed
+from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise, viewed
+from helpers.checking.registry import METRICS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
 WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
@@ -89,9 +88,9 @@ class Problem:
     """
 
     kind: str
-    part: str
-    case: Case
-    seen: Observation
+    part: str = VALUES
+    case: Case = Case(())
+    seen: Observation = field(default_factory=Observation)
     difference: Difference | None = None
     where: str = ""
     expected: Observation = field(default_factory=Observation)
@@ -137,12 +136,11 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         return not_answered(key)
     used = next((name for seen in observations for name in seen.forbidden), None)
     if used is not None:
-        return _verdict(key, 0, False, "forbidden_call", problems=[_whole("forbidden_call", used)])
+        return _verdict(key, 0, False, "forbidden_call", problems=[Problem("forbidden_call", where=used)])
     return _measured(key, observations) if key.metric else _compared(key, observations)
 
 
 def _compared(key: ExerciseKey, observations: list[Observation]) -> Verdict:
-    """The verdict on an answer that should do what the reference does."""
     rows = zip(key.cases, key.expected, observations, strict=True)
     problems = [problem for row in rows for problem in _problems(key, *row)]
     parts = _parts(key, problems)
@@ -151,11 +149,6 @@ def _compared(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     mistake = _known_mistake(key, observations)
     name = _reserved(most_important(problems)) if mistake is None else mistake.name
     return _verdict(key, _points(key, parts), False, name, parts=parts, problems=problems)
-
-
-def _whole(kind: str, words: str) -> Problem:
-    """A problem of the answer as a whole, and of no case; `words` is what was found."""
-    return Problem(kind, VALUES, Case(()), Observation(), where=words)
 
 
 def _reserved(problem: Problem) -> str | None:
@@ -174,7 +167,8 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     if problems:
         name, parts = _reserved(most_important(problems)), [Part(VALUES, False)]
         return _verdict(key, 0, False, name, parts=parts, problems=problems)
-    result = METRICS[key.metric]([seen.output for seen in key.expected], [seen.output for seen in observations])
+    outputs = [seen.output for seen in observations]
+    result = METRICS[key.metric]([seen.output for seen in key.expected], outputs)
     parts = [Part(result.words, result.passed)]
     if _takes_mutable(key):
         parts.append(Part(UNCHANGED, not changed))
@@ -183,15 +177,10 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     if result.passed:
         name = "input_changed" if changed else None
         return _verdict(key, points, not changed, name, parts=parts, problems=changed)
-    name = result.mistake or _same_as_a_known_mistake(key, observations)
-    problems = [_whole("measured", result.words), *changed]
-    return _verdict(key, points, False, name, parts=parts, problems=problems)
-
-
-def _same_as_a_known_mistake(key: ExerciseKey, observations: list[Observation]) -> str | None:
-    outputs = [seen.output for seen in observations]
     shown = ((mistake.name, [seen.output for seen in mistake.observations]) for mistake in key.mistakes)
-    return next((name for name, wrong in shown if wrong and difference(wrong, outputs) is None), None)
+    alike = next((name for name, wrong in shown if wrong and difference(wrong, outputs) is None), None)
+    problems = [Problem("measured", where=result.words), *changed]
+    return _verdict(key, points, False, result.mistake or alike, parts=parts, problems=problems)
 
 
 def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> Iterator[Problem]:
@@ -224,7 +213,6 @@ def _error_kind(case: Case, error: Error | None) -> str:
 
 
 def _gradient_problems(key: ExerciseKey, case: Case, expected: list, seen: Observation) -> Iterator[Problem]:
-    """What is wrong with the gradients on one case, in their order."""
     if seen.gradient_error is not None:
         yield Problem("raises", GRADIENT, case, seen, where="gradient")
     elif seen.gradients is None or len(seen.gradients) != len(expected):
@@ -249,13 +237,9 @@ def _cut_off(key: ExerciseKey, case: Case, number: int, gradients: list) -> str:
 
 def leaf_name(key: ExerciseKey, case: Case, number: int) -> str:
     """The name of the number-th differentiable input, or of a parameter of the module."""
-    inputs = [
-        (argument_name(key, position), item)
-        for position, item in enumerate(case.call.args)
-        if position not in case.no_gradient
-    ]
-    names = [leaf for name, item in [*inputs, *case.call.kwargs.items()] for leaf in _leaf_names(name, item)]
-    names += case.call.state
+    given = ((position, item) for position, item in enumerate(case.call.args) if position not in case.no_gradient)
+    inputs = {argument_name(key, position): item for position, item in given} | case.call.kwargs
+    names = [leaf for name, item in inputs.items() for leaf in _leaf_names(name, item)] + [*case.call.state]
     return names[number] if number < len(names) else "a parameter"
 
 
@@ -288,16 +272,14 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
 
 
 def _takes_mutable(key: ExerciseKey) -> bool:
-    """Whether a case hands over something that an answer may change in place."""
-    return any(_is_mutable(item) for case in key.cases for item in (*case.args, *case.kwargs.values()))
 
+    def mutable(item) -> bool:
+        return isinstance(item, (torch.Tensor, list, dict)) or isinstance(item, tuple) and any(map(mutable, item))
 
-def _is_mutable(item) -> bool:
-    return isinstance(item, (torch.Tensor, list, dict)) or isinstance(item, tuple) and any(map(_is_mutable, item))
+    return any(mutable((*case.args, *case.kwargs.values())) for case in key.cases)
 
 
 def _points(key: ExerciseKey, parts: list[Part]) -> float:
-    """The points of an answer that has a problem."""
     if any(part.name == VALUES and not part.passed for part in parts):
         return 0
     weight = {part.name: key.weights.get(part.name, WEIGHTS.get(part.name, CORNER_WEIGHT)) for part in parts}
@@ -322,30 +304,26 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     the answer raises an error on other inputs. At last, where the outputs hold fractions, in which nothing agrees by
     chance, the one that explains the plain cases: the answer may treat the others in a way of its own.
     """
-    everywhere = set(range(len(key.cases)))
-    apart = {number for number in everywhere if _judged_apart(key, key.cases[number])}
+    cases = dict(enumerate(key.cases))
+    everywhere = set(cases)
+    apart = {  # a slip there is one of its own: an error that should be raised, inputs that `view` refuses
+        number
+        for number, case in cases.items()
+        if case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"
+    }
     returned = {number for number in everywhere if observations[number].error is None}
-    plain = {number for number in everywhere if key.cases[number].part == VALUES}
+    plain = {number for number, case in cases.items() if case.part == VALUES}
     search = _Search(key, observations)
     tried = [everywhere]
     if apart:
         tried.append(everywhere - apart if search.is_wrong(everywhere - apart) else apart)
     if returned & plain:
         tried.append(returned)
-    if _fractions([key.expected[number].output for number in plain]) > 1:
+    outputs = leaves([key.expected[number].output for number in plain])
+    numbers = [torch.as_tensor(leaf) for leaf in outputs if isinstance(leaf, (float, torch.Tensor))]
+    if sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point()) > 1:
         tried.append(plain)
     return next(filter(None, map(search.most_telling, tried)), None)
-
-
-def _judged_apart(key: ExerciseKey, case: Case) -> bool:
-    """Whether a slip on a case is one of its own: an error that should be raised, inputs that `view` refuses."""
-    return case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"
-
-
-def _fractions(outputs: list) -> int:
-    """How many numbers of these outputs are not whole."""
-    numbers = [torch.as_tensor(leaf) for leaf in leaves(outputs) if isinstance(leaf, (float, torch.Tensor))]
-    return sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point())
 
 
 class _Search:
@@ -368,7 +346,8 @@ class _Search:
         shown = [(mistake, where) for mistake in self.key.mistakes if (where := self._shown(mistake, among))]
         most = [mistake for mistake, where in shown if all(where >= other for _, other in shown)]
         if len(most) > 1:
-            most = [mistake for mistake in most if not self._shows_beyond(mistake, among)]
+            others = set(range(len(self.rows))) - among
+            most = [mistake for mistake in most if not any(self._is_wrong_at(mistake, number) for number in others)]
         return most[0] if len({(mistake.label, mistake.hint) for mistake in most}) == 1 else None
 
     def _shown(self, mistake: KnownMistake, among: set[int]) -> set[tuple[int, str]]:
@@ -387,7 +366,5 @@ class _Search:
                     where.add((number, facet))
         return where
 
-    def _shows_beyond(self, mistake: KnownMistake, among: set[int]) -> bool:
-        """Whether a mistake differs from the reference on a case that is not `among` these."""
-        others = (number for number in range(len(self.rows)) if number not in among)
-        return any(differs(*self.rows[number][:2], mistake.observations[number]) for number in others)
+    def _is_wrong_at(self, mistake: KnownMistake, number: int) -> bool:
+        return bool(differs(*self.rows[number][:2], mistake.observations[number]))

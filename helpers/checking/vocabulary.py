@@ -80,9 +80,9 @@ class Case:
     raises: the call must raise this, instead of returning.
     tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
     via: the name of a scenario (scenarios.py, or a lesson's probes.py) that calls the answer; None: a plain call.
-    view: the name of a view (views.py, or a lesson's probes.py) that outputs pass through before they are compared.
+    view: the name of a view (a lesson's probes.py) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
-    truth: of a measured exercise only: what is true of this input (see helpers/checking/metrics.py).
+    truth: of a measured exercise only: what is true of this input (see helpers/checking/registry.py).
     """
 
     args: tuple
@@ -113,7 +113,7 @@ class Exercise:
     apart: parts for which people write lines of their own, as pre-norm beside post-norm. A mistake is named as well
     that explains all that was seen outside of them, or, where all is right there, in them: say nothing in its words
     that is true of both only.
-    metric: the name of a metric (helpers/checking/metrics.py) where the answer is a trained model: it is judged by
+    metric: the name of a metric (helpers/checking/registry.py) where the answer is a trained model: it is judged by
     how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
     perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
     """

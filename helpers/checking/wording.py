@@ -5,9 +5,8 @@ import json
 
 import torch
 
-from helpers.checking.codec import Odd
-from helpers.checking.stubs import STUBS
-from helpers.checking.trees import leaves
+from helpers.checking.codec import Odd, leaves
+from helpers.checking.registry import STUBS
 from helpers.checking.verdict import argument_name
 from helpers.checking.vocabulary import Case, Stub
 
@@ -18,7 +17,10 @@ MOST_TEXT = 120  # characters of a string, list or dictionary
 def written(value) -> str:
     """A value as a learner would write it, where it is small enough to be read; else what it is."""
     if isinstance(value, torch.Tensor):
-        return _tensor(value)
+        if value.numel() > MOST_WRITTEN or not value.numel():
+            return f"<{dtype_of(value)} {tuple(value.shape)}>"
+        usual = value.dtype in (torch.float32, torch.int64, torch.bool)
+        return f"torch.tensor({_numbers(value.tolist())}{'' if usual else f', dtype={value.dtype}'})"
     if isinstance(value, (str, bytes)):
         whole = repr(value) if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
@@ -29,13 +31,6 @@ def written(value) -> str:
     if isinstance(value, Odd):
         return f"{a_or_an(value.type_name)} {value.text}".rstrip()
     return repr(value)
-
-
-def _tensor(value: torch.Tensor) -> str:
-    if value.numel() > MOST_WRITTEN or not value.numel():
-        return f"<{dtype_of(value)} {tuple(value.shape)}>"
-    usual = value.dtype in (torch.float32, torch.int64, torch.bool)
-    return f"torch.tensor({_numbers(value.tolist())}{'' if usual else f', dtype={value.dtype}'})"
 
 
 def dtype_of(tensor: torch.Tensor) -> str:
@@ -147,7 +142,6 @@ def builds(case: Case) -> bool:
 
 
 def _argument(name: str, value) -> str:
-    """An argument as it stands in a call: a function of ours by the exercise's own name for it."""
     return name if isinstance(value, Stub) and name.isidentifier() else written(value)
 
 

@@ -1,9 +1,10 @@
 """`course collect PATH [LESSON]`: what a platform gave, to where `course grade` reads it, and who is missing."""
 
 import argparse
+import contextlib
 import shutil
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -105,7 +106,10 @@ def collect(
         enrolled = enroll(gradebook, roster) if roster else []
         ids = {person.student for person in enrolled}
         people = enrolled + [person for person in known(gradebook) if person.student not in ids]
-        people = _of_this_assignment(people, parts)
+        numbers = {part.hand_in.id for part in parts if part.hand_in.platform == "moodle"}
+        if numbers and not numbers & {person.participant for person in people}:
+            # Moodle's numbers are those of one assignment: a worksheet of another one tells names only.
+            people = [replace(person, participant="", submitted=None) for person in people]
         outcomes = []
         for target in sorted({part.target for part in parts}):
             outcome = Outcome(target)
@@ -115,9 +119,8 @@ def collect(
             _name(parts_of_lesson, people, sources, notes)
             _forget(gradebook, before - set(sources))
             submitted = {person.student: person.submitted for person in people if person.submitted}
-            for part in sorted(
-                parts_of_lesson, key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order)
-            ):
+            parts_of_lesson.sort(key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order))
+            for part in parts_of_lesson:
                 part.hand_in.time = part.hand_in.time or submitted.get(part.student)
                 _keep(folders, part, sources, outcome)
             for person in enrolled:
@@ -138,20 +141,16 @@ def collect(
 
 def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
     """Submissions, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
-    lessons_of = {
-        file.path: lesson_of(file.path, releases)
-        for hand_in in hand_ins
-        for name, file in hand_in.files
-        if name.lower().endswith(ENDINGS)
-    }
+    notebooks_of = [file for hand_in in hand_ins for name, file in hand_in.files if name.lower().endswith(ENDINGS)]
+    lessons_of = {file.path: lesson_of(file.path, releases) for file in notebooks_of}
     hand_ins = [replace(hand_in, files=_without_other_lessons(hand_in, lessons_of, lesson)) for hand_in in hand_ins]
-    of_download: dict[tuple, Counter] = {}
+    of_download: dict[tuple, Counter] = defaultdict(Counter)
     for hand_in in hand_ins:
         if hand_in.platform != "files":
-            counts = of_download.setdefault(hand_in.download, Counter())
-            counts.update({lessons_of[file.path][0] for _, file in hand_in.files if file.path in lessons_of} - {None})
+            found = {lessons_of[file.path][0] for _, file in hand_in.files if file.path in lessons_of}
+            of_download[hand_in.download].update(found - {None})
     for hand_in in hand_ins:
-        common = (of_download.get(hand_in.download) or Counter()).most_common(1)
+        common = of_download[hand_in.download].most_common(1)
         target = lesson or (common[0][0] if common else None)
         notebooks: dict[str | None, list[Found]] = {}
         for name, file in hand_in.files:
@@ -186,14 +185,6 @@ def _without_other_lessons(
     return [(name, file) for name, file in hand_in.files if file.path not in left]
 
 
-def _of_this_assignment(people: list[Person], parts: list[_Part]) -> list[Person]:
-    """Moodle's numbers are those of one assignment: a worksheet of another one tells names only."""
-    numbers = {part.hand_in.id for part in parts if part.hand_in.platform == "moodle"}
-    if numbers and not numbers & {person.participant for person in people}:
-        return [replace(person, participant="", submitted=None) for person in people]
-    return people
-
-
 def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], notes: list[str]) -> None:
     """Say of each part who the student is. Two learners of one name never become one student."""
     before = {(source.platform, source.id): student for student, source in sources.items() if source.id}
@@ -203,7 +194,7 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
         person, sure = who(hand_in, people)
         if person is not None and sure:
             part.student = person.student
-            old = before.get((hand_in.platform, hand_in.id), part.student) if hand_in.id else part.student
+            old = before.get((hand_in.platform, hand_in.id), part.student)
             if old != part.student:
                 del sources[old]
                 notes.append(
@@ -251,12 +242,11 @@ def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Ou
     time = hand_in.time.isoformat() if hand_in.time else ""
     new = Source(hand_in.platform, hand_in.id, place, hand_in.name, hand_in.email, hand_in.late, "", time)
     became, place_of_other = store(folders, part.lesson, student, files, new, sources.get(student))
-    if became == "older":
+    if became in ("older", "newer"):
         outcome.twice[student] = place_of_other
+    if became == "older":
         outcome.became.setdefault(student, "unchanged")
         return
-    if became == "newer":
-        outcome.twice[student] = place_of_other
     if outcome.became.get(student) != "new":
         outcome.became[student] = became
     if became != "unchanged" or student not in sources or not sources[student].place:
@@ -299,12 +289,11 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
     for student in outcome.became:
         source = sources[student]
         if due.moment is not None and source.time:
-            try:
-                extension = gradebook.find_submission(outcome.lesson, student).extension
-            except MissingEntry:
-                extension = None
             seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
-            if late := due.late(seconds - (extension.total_seconds() if extension else 0)):
+            with contextlib.suppress(MissingEntry):
+                extension = gradebook.find_submission(outcome.lesson, student).extension
+                seconds -= extension.total_seconds() if extension else 0
+            if late := due.late(seconds):
                 outcome.late[student] = lateness(late)
         elif source.late:
             outcome.late[student] = f"says {NAMES[source.platform]}"
@@ -317,14 +306,11 @@ def summary(outcomes: list[Outcome], notes: list[str]) -> list[str]:
         told = [f"{counts[word]} {word}" for word in ("new", "newer", "unchanged") if counts[word]]
         source = " and ".join(sorted(NAMES[name] for name in outcome.platforms if name in NAMES))
         total = len(outcome.became)
-        lines.append(
-            f"{outcome.lesson}: {total} {'submission' if total == 1 else 'submissions'}"
-            + (f" from {source}" if source else "")
-            + (f", {', '.join(told)}" if told else "")
-        )
+        what = f"{'submission' if total == 1 else 'submissions'}{f' from {source}' if source else ''}"
+        lines.append(", ".join([f"{outcome.lesson}: {total} {what}", *told]))
         lines += _row("missing", outcome.missing)
         lines += _row("not in the roster", outcome.strangers)
-        lines += _row("misplaced", [f"{student} {told}" for student, told in outcome.misplaced.items()])
+        lines += _row("misplaced", [" ".join(told) for told in outcome.misplaced.items()])
         lines += [f"  {outcome.due}"] if outcome.due else []
         lines += _row("late", [f"{student} ({told})" for student, told in outcome.late.items()])
         twice = [f"{student} (the other one: {shown(place)})" for student, place in outcome.twice.items()]

@@ -28,8 +28,7 @@ from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, number, read_class
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.nbgrader_insides import open_gradebook
-from helpers.grading.pages import as_table
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import as_table, one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
@@ -114,10 +113,8 @@ def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> 
 
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
-        table = Table(
-            sorted(known(gradebook), key=lambda person: (person.last_name.casefold(), person.student.casefold())),
-            several,
-        )
+        people = sorted(known(gradebook), key=lambda one: (one.last_name.casefold(), one.student.casefold()))
+    table = Table(people, several)
     for lesson in lessons:
         try:
             report = read_class(folders, lesson)
@@ -160,11 +157,8 @@ def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
         name for name in ("username", "orgdefinedid") if name in headings
     )
 
-    def id_of(person: Person) -> str:
-        if platform == "moodle":
-            return _participant(table, person.student)
-        return person.platform_id if platform == "canvas" else person.student
-
+    of_person = {"moodle": lambda one: _participant(table, one.student), "canvas": lambda one: one.platform_id}
+    id_of = of_person.get(platform, lambda one: one.student)
     ids = {own_id: person.student for person in table.people if (own_id := id_of(person))}
     places = {}
     for place, row in enumerate(sheet.rows[1:], 1):
@@ -204,8 +198,8 @@ def possible(form: Form, platform: str) -> float | None:
     cells = [heading[form.grade].partition("MaxPoints:")[2]]
     cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
     cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
-    found = next((match for cell in cells if (match := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
-    return float(found[1].replace(",", ".")) if found else None
+    found = filter(None, (re.match(r"\s*(\d+(?:[.,]\d+)?)", cell) for cell in cells))
+    return next((float(match[1].replace(",", ".")) for match in found), None)
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:
@@ -220,11 +214,8 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
             grade = len(form.headings)
             item = lesson if platform == "canvas" else f"{lesson} Points Grade"
             for row in rows:
-                cells = dict(zip(form.headings, row, strict=False))
-                top = (
-                    number(table.worth[lesson]) if is_nobody(cells) and row[0].startswith(" ") else ""
-                )  # Points Possible
-                row.append(top)
+                possible = is_nobody(dict(zip(form.headings, row, strict=False))) and row[0].startswith(" ")
+                row.append(number(table.worth[lesson]) if possible else "")
             rows[0][-1] = item
         kept.append(grade)
         if platform == "brightspace":
@@ -236,8 +227,7 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
             row[grade] = number(table.points(lesson, students[place])).replace(".", mark)
         elif place and platform != "moodle" and not is_nobody(dict(zip(form.headings, row, strict=False))):
             row[grade] = ""
-    rows = [[row[column] for column in kept] for row in rows]
-    return form.sheet.encoded(rows)
+    return form.sheet.encoded([[row[column] for column in kept] for row in rows])
 
 
 def as_brightspace(table: Table) -> str:
@@ -280,9 +270,8 @@ def as_moodle(table: Table) -> str:
     for person in table.people:
         if participant := _participant(table, person.student):
             name = f"{person.first_name} {person.last_name}".strip() or table.sources[lesson][person.student].name
-            lines.append(
-                [f"Participant {participant}", name, person.email, *table.cells(person.student), number(worth), ""]
-            )
+            who = [f"Participant {participant}", name, person.email]
+            lines.append([*who, *table.cells(person.student), number(worth), ""])
     return BOM + as_table(lines)
 
 
@@ -313,13 +302,12 @@ def told(table: Table, path: Path, platform: str) -> list[str]:
             named = [student for student in students if table.status(lesson, student) == status]
             if named:
                 lines.append(f"  {lesson}, {status}: {_names(named)}")
-    if platform == "moodle" and not table.several:
-        lost = [student for student in students if not _participant(table, student)]
-        if lost:
-            lines.append(
-                f"  left out, because Moodle's participant number is not known: {_names(lost)}. "
-                "Collect again, with the assignment's grading worksheet as --roster."
-            )
+    unnumbered = [student for student in students if not _participant(table, student)]
+    if platform == "moodle" and not table.several and unnumbered:
+        lines.append(
+            f"  left out, because Moodle's participant number is not known: {_names(unnumbered)}. "
+            "Collect again, with the assignment's grading worksheet as --roster."
+        )
     if platform == "canvas" and (lost := [person.student for person in table.people if not person.platform_id]):
         lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(lost)}")
     return lines

@@ -77,10 +77,7 @@ def _for_canvas(folders: Folders, gradebook, lesson: str, student: str, place: s
         if comments.get(name):
             paragraphs.append(f"> {comments[name]}".replace("\n", "\n> "))
         if paragraphs:
-            cells.append(
-                nbformat.v4.new_markdown_cell(
-                    "\n\n".join(paragraphs), id=f"feedback-{len(cells)}", metadata={"tags": ["feedback"]}
-                )
-            )
+            own = {"id": f"feedback-{len(cells)}", "metadata": {"tags": ["feedback"]}}
+            cells.append(nbformat.v4.new_markdown_cell("\n\n".join(paragraphs), **own))
     notebook.cells = cells
     return nbformat.writes(notebook).encode()

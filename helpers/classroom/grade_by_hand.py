@@ -25,10 +25,9 @@ from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.notebook_page import as_html
-from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import one_line, template
 from helpers.grading.sanitize import safe_markdown
 
 LARGEST = 100_000  # bytes of what the page sends at once
@@ -45,6 +44,8 @@ POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; connect-src 'self'; script-src 'nonce-{nonce}'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
+HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY"}
+HEADERS |= {"X-Content-Type-Options": "nosniff"}
 
 
 class Refused(Exception):
@@ -112,9 +113,8 @@ def run(args: argparse.Namespace) -> int:
     lesson = folders.lesson(args.lesson)
     read_question(folders, lesson)
     with serving(folders, lesson, args.anonymous) as (server, address):
-        print(
-            f"Grading {lesson} by hand: {address}\nEach change is saved at once. Done, or Ctrl+C, ends it.", flush=True
-        )
+        how = "Each change is saved at once. Done, or Ctrl+C, ends it."
+        print(f"Grading {lesson} by hand: {address}\n{how}", flush=True)
         if not args.no_browser:
             webbrowser.open(address)
         with contextlib.suppress(KeyboardInterrupt):
@@ -282,8 +282,8 @@ class Handler(BaseHTTPRequestHandler):
             page, nonce = self.server.page()
         except GradingStopped as stopped:
             self._reply(HTTPStatus.NOT_FOUND, str(stopped))
-            return
-        self._reply(HTTPStatus.OK, page, "text/html", {"Content-Security-Policy": POLICY.format(nonce=nonce)})
+        else:
+            self._reply(HTTPStatus.OK, page, "text/html", {"Content-Security-Policy": POLICY.format(nonce=nonce)})
 
     def do_POST(self) -> None:
         question = self._place()
@@ -319,12 +319,7 @@ class Handler(BaseHTTPRequestHandler):
     def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", more: dict | None = None) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
-        headers = {
-            "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Length": str(len(body)),
-            "Cache-Control": "no-store",
-        }
-        headers |= {"Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"}
+        headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **HEADERS}
         for name, value in (headers | (more or {})).items():
             self.send_header(name, value)
         self.end_headers()
@@ -336,12 +331,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def as_page(question: Question) -> tuple[str, str]:
     """The page, and the nonce of its one script."""
-    nonce = secrets.token_urlsafe(12)
-    answers = [
-        {key: value for key, value in asdict(item).items() if key not in ("html", "called")}
-        for item in question.answers
-    ]
-    page = template("grade_by_hand.html.jinja", "helpers.classroom").render(
-        question=question, answers=answers, items=[asdict(item) for item in question.items], nonce=nonce
-    )
-    return page, nonce
+    nonce, answers = secrets.token_urlsafe(12), [asdict(answer) for answer in question.answers]
+    for answer in answers:
+        del answer["html"], answer["called"]
+    facts = {"question": question, "answers": answers, "items": list(map(asdict, question.items)), "nonce": nonce}
+    return template("grade_by_hand.html.jinja", "helpers.classroom").render(facts), nonce

@@ -14,9 +14,10 @@ The first two are what `nbgrader zip_collect` takes as `FileNameCollectorPlugin.
 its own program stops at two submissions of one student, empties folders and unpacks without a limit, so it is not run.
 """
 
+import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
 import yaml
@@ -25,16 +26,17 @@ from helpers.classroom.times import read_time
 from helpers.classroom.unpack import Found
 from helpers.grading.due import zone_of
 
-MOODLE = re.compile(
-    r"(?P<place>(?P<name>.+?)_(?P<student_id>\d+)_assignsubmission_(?:file|onlinetext)_?)(?P<file_id>.*)"
-)
-CANVAS = re.compile(
-    r"(?P<place>(?P<name>.*?)_?(?P<late>LATE_)?(?P<student_id>(?:(?<![^_])anon_\w+?|(?<![^_])\d+))_(?P<order>[1-9]\d*)_)"
-    r"(?P<file_id>.+\..+)"
-)
-BRIGHTSPACE = re.compile(r"(?P<place>(?P<student_id>\d+)-\d+ - (?P<name>.+) - (?P<timestamp>.+))(?P<file_id>)")
-GRADESCOPE = re.compile(r"(?P<place>submission_(?P<student_id>\d+))(?P<file_id>)")
-PATTERNS = {"moodle": MOODLE, "canvas": CANVAS, "brightspace": BRIGHTSPACE, "gradescope": GRADESCOPE}
+PATTERNS = {
+    "moodle": re.compile(
+        r"(?P<place>(?P<name>.+?)_(?P<student_id>\d+)_assignsubmission_(?:file|onlinetext)_?)(?P<file_id>.*)"
+    ),
+    "canvas": re.compile(
+        r"(?P<place>(?P<name>.*?)_?(?P<late>LATE_)?(?P<student_id>(?:(?<![^_])anon_\w+?|(?<![^_])\d+))_"
+        r"(?P<order>[1-9]\d*)_)(?P<file_id>.+\..+)"
+    ),
+    "brightspace": re.compile(r"(?P<place>(?P<student_id>\d+)-\d+ - (?P<name>.+) - (?P<timestamp>.+))(?P<file_id>)"),
+    "gradescope": re.compile(r"(?P<place>submission_(?P<student_id>\d+))(?P<file_id>)"),
+}
 NAMES = {"moodle": "Moodle", "canvas": "Canvas", "brightspace": "Brightspace", "gradescope": "Gradescope"}
 METADATA = "submission_metadata.yml"
 # What Colab, Windows, macOS and JupyterLab call a copy, before a name and behind it, in the languages of most.
@@ -83,11 +85,9 @@ def submissions(
             continue
         platform, depth, match = place
         facts = match.groupdict()
-        key = (*file.names[:depth], facts["student_id"] if platform in ("moodle", "canvas") else facts["place"])
-        if key not in hand_ins:
-            hand_ins[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
-            hand_ins[key].download = file.names[:depth]
-        hand_in = hand_ins[key]
+        number, name, download = facts["student_id"], facts.get("name") or "", file.names[:depth]
+        key = (*download, number if platform in ("moodle", "canvas") else facts["place"])
+        hand_in = hand_ins.setdefault(key, HandIn(platform, facts["place"], number, name, download=download))
         if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
             hand_in.place = facts["place"]
         hand_in.late = hand_in.late or bool(facts.get("late"))
@@ -129,34 +129,31 @@ def _with_metadata(hand_ins: dict[tuple, HandIn], files: list[Found]) -> list[Ha
     """All submissions, those from Gradescope with names and times; a group's submission counts for each member."""
     metadata: dict[tuple, dict] = {}
     for file in files:
-        try:
+        with contextlib.suppress(yaml.YAMLError, ValueError):  # then the submissions go by their numbers
             facts = yaml.load(file.path.read_text(encoding="utf-8"), Loader=_Metadata)
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError):
-            continue  # then the submissions go by their numbers
-        for folder, fact in facts.items() if isinstance(facts, dict) else ():
-            metadata[(*file.names[:-1], str(folder))] = fact if isinstance(fact, dict) else {}
+            metadata |= {(*file.names[:-1], str(folder)): fact for folder, fact in _as(dict, facts).items()}
     all_of_them = []
     for key, hand_in in hand_ins.items():
-        facts = metadata.get(key, {}) if hand_in.platform == "gradescope" else {}
+        facts = _as(dict, metadata.get(key)) if hand_in.platform == "gradescope" else {}
         hand_in.time = hand_in.time or _gradescope_time(facts.get(":created_at"))
         hand_in.order = hand_in.order or (int(hand_in.id) if hand_in.platform in ("brightspace", "gradescope") else 0)
-        members = facts.get(":submitters")
-        members = [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+        members = [member for member in _as(list, facts.get(":submitters")) if isinstance(member, dict)]
         for member in members:
-            person = {name: str(member.get(f":{name}") or "") for name in ("name", "sid", "email")}
-            who = {"id": person["sid"], "name": person["name"], "email": person["email"]}
-            all_of_them.append(HandIn(**{**vars(hand_in), **who}))
-        if not members:
-            all_of_them.append(hand_in)
+            number, name, email = (str(member.get(fact) or "") for fact in (":sid", ":name", ":email"))
+            all_of_them.append(replace(hand_in, id=number, name=name, email=email))
+        all_of_them += [] if members else [hand_in]
     return all_of_them
+
+
+def _as(kind: type, value):
+    """A value if it is of this kind, else an empty one."""
+    return value if isinstance(value, kind) else kind()
 
 
 def _gradescope_time(value) -> datetime | None:
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             value = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", value).replace(" UTC", "+00:00"))
-        except ValueError:
-            return None
     if not isinstance(value, datetime):
         return None
     return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
@@ -178,20 +175,18 @@ def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], li
         depth = next((depth for depth in depths if _student(above[depth], lessons)), None)
         student = _student(file.names[-1], lessons)
         if depth is not None and (depth >= shared or not student):
-            student = _student(above[depth], lessons)
-            homes[above[: depth + 1]] = student
+            student = homes[above[: depth + 1]] = _student(above[depth], lessons)
         if student:
             hand_ins.setdefault(student, HandIn("files", student, name=student)).files.append((file.names[-1], file))
         else:
             place = "/".join(file.names)
             notes.append(f"{place} does not say whose it is; put it into a folder with the student's name.")
-    for file in files:
-        if file not in notebooks:
-            home = next((homes[file.names[:n]] for n in range(len(file.names), 0, -1) if file.names[:n] in homes), None)
-            if home:
-                hand_ins[home].files.append((file.names[-1], file))
-            else:
-                notes.append(f"{'/'.join(file.names)} was not collected: no notebook lies there.")
+    for file in (file for file in files if file not in notebooks):
+        home = next((homes[file.names[:n]] for n in range(len(file.names), 0, -1) if file.names[:n] in homes), None)
+        if home:
+            hand_ins[home].files.append((file.names[-1], file))
+        else:
+            notes.append(f"{'/'.join(file.names)} was not collected: no notebook lies there.")
     return list(hand_ins.values()), notes
 
 

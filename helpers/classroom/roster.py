@@ -72,18 +72,11 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
         role = _first(cells, ROLE)
         if is_nobody(cells):
             called = _first(cells, NAME) or ", ".join(filter(None, (_first(cells, LAST), _first(cells, FIRST))))
-            if not NOBODY.fullmatch(called.casefold()):
-                nobody.append(called)
-            continue
-        if role and not re.search("student|learner", role.casefold()):
+            nobody += [] if NOBODY.fullmatch(called.casefold()) else [called]
+        elif role and not re.search("student|learner", role.casefold()):
             left.append(f"{_first(cells, (*NAME, *FIRST, *STUDENT))} ({role})")
-            continue
-        one = _person(cells, zone or zone_of(""), f"{path}, line {line}")
-        if not one.student:
-            raise CourseError(
-                f"{path}, line {line} names no student: it needs one of id, {', '.join(STUDENT)} or a name. {ENGLISH}"
-            )
-        people.append(one)
+        else:
+            people.append(_person(cells, zone or zone_of(""), f"{path}, line {line}"))
     if left:
         notes.append(f"{path.name}: left out, because their role is not Student: {', '.join(left)}.")
     if nobody:
@@ -91,15 +84,12 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     if people and IDENTIFIER not in headings and not any(one.first_name or one.last_name for one in people):
         notes.append(f"{path.name} has no known column of names, so students go by their ids. {ENGLISH}")
     if not people:
-        raise CourseError(
-            f"{path} cannot be read as a roster: it needs a heading, and lines with one of id, "
-            f"{', '.join(STUDENT)} or a name."
-        )
-    twice = [name for name, count in Counter(one.student for one in people).items() if count > 1]
-    if twice:
-        raise CourseError(
-            f"Two lines of {path} are the student {twice[0]!r}. Give each student a separate id or e-mail."
-        )
+        lines = f"lines with one of id, {', '.join(STUDENT)} or a name"
+        raise CourseError(f"{path} cannot be read as a roster: it needs a heading, and {lines}.")
+    for student, count in Counter(one.student for one in people).items():
+        if count > 1:
+            advice = "Give each student a separate id or e-mail."
+            raise CourseError(f"Two lines of {path} are the student {student!r}. {advice}")
     for one in people:
         if problem := name_problem(one.student):
             raise CourseError(problem.replace("The folder", f"In {path}, the student") + " Nothing was collected.")
@@ -161,8 +151,12 @@ def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
     number = re.search(r"\d+$", identifier)
     anonymous = re.sub(r"\s*(\d+)$", r"-\1", identifier)
     student = list_id or _first(cells, STUDENT) or (cells.get("id", "") if canvas else "") or name or f"{first} {last}"
+    student = folder_name(student.removeprefix("#")) or folder_name(anonymous)  # Brightspace marks ids so
+    if not student:
+        names = f"it needs one of id, {', '.join(STUDENT)} or a name"
+        raise CourseError(f"{where} names no student: {names}. {ENGLISH}")
     return Person(
-        folder_name(student.removeprefix("#")) or folder_name(anonymous),  # Brightspace marks ids so
+        student,
         first,
         last,
         _first(cells, EMAIL),
@@ -209,12 +203,8 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
         enrolled.append(one)
     with one_commit(gradebook):
         for one in enrolled:
-            facts = {
-                "first_name": one.first_name,
-                "last_name": one.last_name,
-                "email": one.email,
-                "lms_user_id": one.platform_id,
-            }
+            facts = {"first_name": one.first_name, "last_name": one.last_name, "email": one.email}
+            facts["lms_user_id"] = one.platform_id
             if not one.last_name and any(old.student == one.student and old.names & one.names for old in there):
                 del facts["first_name"]  # it is there already, and split
             facts = {key: one_line(value, LONGEST) for key, value in facts.items() if value}

@@ -47,13 +47,21 @@ def read_sheet(path: Path) -> Sheet:
     first = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
     mark = first[0] if first else ""
     text = text[len(mark) :]
-    delimiter = first[1] if first else _delimiter(text)
+    heading = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").split("\n")[0]  # without what quotation marks hold
+    delimiter = first[1] if first else max(DELIMITERS, key=heading.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, lines, begin = [], [], 1 + bool(mark)
+    rows: list[list[str]] = []
+    lines, begin = [], 1 + bool(mark)
     try:
         for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append(row)
+            width = len(rows[0]) if rows else len(row)
+            if any(map(str.strip, row[width:])):
+                raise CourseError(
+                    f"{path}, line {begin}: it has {len(row)} cells where the heading has {width}, so a cell holds a "
+                    "delimiter without quotation marks. Export the file again, or put quotation marks around that cell."
+                )
+            if any(map(str.strip, row)):
+                rows.append(row[:width] + [""] * (width - len(row)))
                 lines.append(begin)
             begin = reader.line_num + 1 + bool(mark)
     except csv.Error as error:
@@ -61,22 +69,8 @@ def read_sheet(path: Path) -> Sheet:
             f"{path}, line {begin}: its quotation marks cannot be read ({error}). Export the file again, and don't "
             "change it in an editor."
         ) from None
-    width = len(rows[0]) if rows else 0
-    for row, line in zip(rows, lines, strict=True):
-        if any(cell.strip() for cell in row[width:]):
-            raise CourseError(
-                f"{path}, line {line}: it has {len(row)} cells where the heading has {width}, so a cell holds a "
-                "delimiter without quotation marks. Export the file again, or put quotation marks around that cell."
-            )
-        row[width:] = [""] * (width - len(row))
     end = "\r\n" if "\r\n" in text else "\n"
     return Sheet(rows, lines, encoding, delimiter, end, mark)
-
-
-def _delimiter(text: str) -> str:
-    """The delimiter that the heading has most of, outside of quotation marks."""
-    heading = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").split("\n")[0]
-    return max(DELIMITERS, key=heading.count)
 
 
 def _decoded(content: bytes, path: Path) -> tuple[str, str]:

@@ -17,9 +17,8 @@ from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import one_line, template
 
 RUN = 8  # tokens
 MANY = 0.2  # of the class: what more of them wrote is nobody's own
@@ -116,47 +115,39 @@ def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]
 def _runs(code: str) -> set[tuple[str, ...]]:
     """All runs of RUN tokens of a code without its names, comments and docstrings; none where it is no Python."""
     try:
-        tree = _Nameless().visit(ast.parse(code))
-        lines = io.StringIO(ast.unparse(tree)).readline
+        lines = io.StringIO(ast.unparse(_nameless(ast.parse(code)))).readline
         tokens = [token.string for token in tokenize.generate_tokens(lines) if token.string.strip()]
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return set()
     return {tuple(tokens[start : start + RUN]) for start in range(len(tokens) - RUN + 1)}
 
 
-class _Nameless(ast.NodeTransformer):
-    """Every name that a code makes becomes one and the same; names that come from elsewhere (torch, len) stay."""
-
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        self.made = {
-            item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
-        }
-        self.made |= {item.arg for item in ast.walk(node) if isinstance(item, ast.arg)}
-        self.made |= {item.name for item in ast.walk(node) if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
-        return self.generic_visit(node)
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
+def _nameless(tree: ast.Module) -> ast.Module:
+    """A code without imports and docstrings, in which every name that it makes is one and the same; names that come
+    from elsewhere (torch, len) stay."""
+    nodes = list(ast.walk(tree))
+    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    made |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for node in nodes:
+        match node:
+            case ast.Name():
+                node.id = "_" if node.id in made else node.id
+            case ast.arg():
+                node.arg, node.annotation = "_", None
+            case ast.FunctionDef():
+                node.name, node.returns = "_", None
+        if isinstance(body := getattr(node, "body", None), list):
             node.body = [item for item in body if not _says_nothing(item)] or [ast.Pass()]
-        return super().generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name("_", node.ctx) if node.id in self.made else node
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg("_")
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.name, node.returns = "_", None
-        return self.generic_visit(node)
+    return tree
 
 
 def _says_nothing(node: ast.AST) -> bool:
     """An import, or a text alone in a line: a docstring."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return isinstance(node.value.value, str)
-    return isinstance(node, (ast.Import, ast.ImportFrom))
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
+            return True
+    return False
 
 
 def as_page(lesson: str, pairs: list[Pair], same: list[list[str]]) -> str:

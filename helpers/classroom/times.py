@@ -31,11 +31,10 @@ def read_time(text: str, zone: tzinfo) -> datetime:
     text = unicodedata.normalize("NFKC", text).casefold()
     if iso := _iso(text):
         return _utc(iso, zone)
-    dates = [match for form in NUMBERS if (match := re.search(form, text))]
-    rest = text
-    if dates:
-        day = datetime(int(dates[0]["y"]), int(dates[0]["m"]), int(dates[0]["d"]))
-        rest = text[: dates[0].start()] + " " + text[dates[0].end() :]
+    date = next(filter(None, (re.search(form, text) for form in NUMBERS)), None)
+    if date:
+        day = datetime(int(date["y"]), int(date["m"]), int(date["d"]))
+        rest = text[: date.start()] + " " + text[date.end() :]
     else:
         year = re.search(r"(?<!\d)(20\d\d)(?!\d)", text)
         number = re.search(r"(?<!\d)([1-3]?\d)(?![\d:h])", text)
@@ -54,9 +53,7 @@ def read_time(text: str, zone: tzinfo) -> datetime:
     if behind in ("utc", "gmt", "z"):
         named = UTC
     half = _half(behind, rest[: clocks[0].start()])
-    if half is None and behind not in AFTER:
-        raise ValueError(text)
-    if half is not None and not 1 <= hour <= 12:
+    if behind not in AFTER if half is None else not 1 <= hour <= 12:
         raise ValueError(text)
     hour = hour if half is None else hour % 12 + 12 * half
     return _utc(day.replace(hour=hour, minute=minute, second=second), named or zone)
@@ -79,20 +76,16 @@ def _languages() -> list[tuple[dict[str, int], dict[str, int], dict[str, int]]]:
     """For each language the words for months, days of the week (Monday is 0), and the halves of a day."""
     from babel import Locale
 
-    languages = []
-    for name in LANGUAGES.split():
-        locale = Locale.parse(name)
-        kinds = [locale.months, locale.days]
-        names = [{_bare(word): number for form in ("format", "stand-alone") for width in ("wide", "abbreviated")
-                  for number, word in kind[form][width].items()} for kind in kinds]  # fmt: skip
-        halves = {
-            _bare(word): half
-            for width in ("wide", "abbreviated", "narrow")
-            for half, key in enumerate(("am", "pm"))
-            if (word := locale.day_periods["format"].get(width, {}).get(key))
-        }
-        languages.append((names[0], names[1], halves))
-    return languages
+    def numbers(kinds) -> dict[str, int]:
+        tables = [kinds[form][width] for form in ("format", "stand-alone") for width in ("wide", "abbreviated")]
+        return {_bare(word): number for table in tables for number, word in table.items()}
+
+    def halves(periods) -> dict[str, int]:
+        tables = [periods["format"].get(width, {}) for width in ("wide", "abbreviated", "narrow")]
+        return {_bare(table[key]): half for table in tables for half, key in enumerate(("am", "pm")) if key in table}
+
+    locales = map(Locale.parse, LANGUAGES.split())
+    return [(numbers(one.months), numbers(one.days), halves(one.day_periods)) for one in locales]
 
 
 def _bare(word: str) -> str:

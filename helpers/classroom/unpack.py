@@ -4,6 +4,7 @@ A name from a zip is only a label here; bytes are written under numbers, so no n
 """
 
 import itertools
+import math
 import os
 import unicodedata
 import zipfile
@@ -39,10 +40,10 @@ class Found:
 
 @dataclass
 class Left:
-    """What may still come out of one zip inside of a download, with the zips inside of it."""
+    """What may still come out of one zip, with the zips inside of it; the download itself may be of any size."""
 
-    bytes: int
-    files: int
+    bytes: float = math.inf
+    files: float = math.inf
 
 
 @dataclass
@@ -54,9 +55,6 @@ class Files:
     notes: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def free(self) -> Path:
-        return self.room / str(next(self.numbers))
-
 
 def find_files(path: Path, room: Path) -> Files:
     """The files of `path`, a folder or a file. room: an empty folder for what is unpacked. CourseError if none."""
@@ -65,15 +63,13 @@ def find_files(path: Path, room: Path) -> Files:
         listed = [(tuple(map(_label, file.relative_to(path).parts)), file) for file in _walk(path)]
         renamed = own_files(inside for inside, _ in listed)
         for inside, file in listed:
-            names = renamed.get(inside)
-            if names is None:
-                continue
-            if file.is_symlink():
-                files.notes.append(f"{_told(names)} is a link and was not followed.")
-            elif file.is_file() and not _is_junk(names):
-                _take(files, Found(names, file, names != inside), depth=0)
+            names = renamed.get(inside, ())
+            if names and file.is_symlink():
+                files.notes.append(f"{'/'.join(names)} is a link and was not followed.")
+            elif names and file.is_file() and not _is_junk(names):
+                _take(files, Found(names, file, names != inside))
     elif path.suffix.lower() == ".zip" and path.is_file():
-        if problem := _open_zip(files, path, (), 0):
+        if problem := _open_zip(files, path, (), 0, Left()):
             raise CourseError(f"{path} cannot be unpacked: {problem}. Download it again.")
     elif path.is_file():
         files.found.append(Found((_label(path.name),), path))
@@ -84,27 +80,27 @@ def find_files(path: Path, room: Path) -> Files:
     return files
 
 
-def _take(files: Files, file: Found, depth: int, left: Left | None = None) -> None:
+def _take(files: Files, file: Found, depth: int = 0, left: Left | None = None) -> None:
     """Keep a file; of a zip what is in it, and the zip itself too where not all of it could be read."""
-    if file.names[-1].lower().endswith(".zip"):
+    name = "/".join(file.names)
+    if name.lower().endswith(".zip"):
         before = len(files.found)
         problem = _open_zip(files, file.path, file.names, depth + 1, left or Left(LARGEST_INSIDE, MOST_INSIDE))
         if problem is None:
             return
-        files.notes.append(f"{_told(file.names)} cannot be unpacked: {problem}. Ask for the notebook itself.")
+        files.notes.append(f"{name} cannot be unpacked: {problem}. Ask for the notebook itself.")
         del files.found[before:]
     if file.path.stat().st_size > LARGEST_FILE:
-        files.notes.append(f"{_told(file.names)} is larger than {LARGEST_FILE >> 20} MB and was left where it is.")
+        files.notes.append(f"{name} is larger than {LARGEST_FILE >> 20} MB and was left where it is.")
     else:
         files.found.append(file)
 
 
-def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left: Left | None = None) -> str | None:
-    """Take what is in a zip; or say why that cannot be done. The download itself has no `left`: it may be of any
-    size."""
+def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left: Left) -> str | None:
+    """Take what is in a zip; or say why that cannot be done. depth: 0 for the download itself."""
     if depth > DEEPEST:
         return "it lies in too many zips"
-    if left and path.stat().st_size > LARGEST_FILE:
+    if depth and path.stat().st_size > LARGEST_FILE:
         return f"it is larger than {LARGEST_FILE >> 20} MB"
     try:
         with _zip(path) as archive:
@@ -112,26 +108,23 @@ def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left
             listed = [(names + tuple(_parts(entry.filename)), entry) for entry in entries]
             renamed = own_files(inside for inside, _ in listed if len(inside) > len(names))
             kept = [(inside, renamed[inside], entry) for inside, entry in listed if inside in renamed]
-            if left:
-                left.files -= len(kept)
-                if left.files < 0:
-                    return f"it holds more than {MOST_INSIDE} files"
+            left.files -= len(kept)
+            if left.files < 0:
+                return f"it holds more than {MOST_INSIDE} files"
             for inside, inner, entry in kept:
                 if _is_junk(inner):
                     continue
-                place = files.free()
-                most = min(LARGEST_FILE, left.bytes) if left else LARGEST_FILE
-                size, problem = _copy(archive, entry, place, most)
-                if left:
-                    left.bytes -= size
-                if problem and left:
+                place = files.room / str(next(files.numbers))
+                size, problem = _copy(archive, entry, place, min(LARGEST_FILE, left.bytes))
+                left.bytes -= size
+                if problem and depth:
                     return problem
                 if problem:
-                    files.notes.append(f"{_told(inner)} was left in the zip: {problem}.")
-                else:
-                    _take(files, Found(inner, place, inner != inside), depth, left)
-                    if left and min(left.bytes, left.files) < 0:
-                        return "there is too much in the zips inside of it"
+                    files.notes.append(f"{'/'.join(inner)} was left in the zip: {problem}.")
+                    continue
+                _take(files, Found(inner, place, inner != inside), depth, left if depth else None)
+                if min(left.bytes, left.files) < 0:
+                    return "there is too much in the zips inside of it"
     except BROKEN as error:
         return _reason(error)
     return None
@@ -153,7 +146,7 @@ def _zip(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
 
 
-def _copy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path, most: int) -> tuple[int, str | None]:
+def _copy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path, most: float) -> tuple[int, str | None]:
     """How many bytes were written, and why not all; what the zip says of its sizes is not believed."""
     size = 0
     try:
@@ -186,7 +179,3 @@ def _label(name: str) -> str:
 
 def _is_junk(names: tuple[str, ...]) -> bool:
     return bool(JUNK & set(names)) or names[-1].startswith("._")
-
-
-def _told(names: tuple[str, ...]) -> str:
-    return "/".join(names)

@@ -7,10 +7,11 @@ its data from one function, the same in both:
     def training_text():
         return provided("training_text", lambda: source.training_text())
 
-helpers/grading/sandbox.py names, for each lesson, the files that are absent and the functions of helpers.corpus whose
-results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
+helpers/grading/sandbox_files.py names, for each lesson, the files that are absent and the functions of helpers.corpus
+whose results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
 """
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -82,21 +83,12 @@ def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -
     return generator.choices(from_lines(lines), k=count)
 
 
-def as_lines(pairs) -> str:
-    """Sentence pairs as text, a line for each."""
-
-    def line(pair) -> str:
-        indices, words = " ".join(map(str, pair.alignment)), " ".join(map(":".join, pair.described))
-        return "\t".join((pair.english, pair.french, indices, str(pair.reorderings), words))
-
-    return "\n".join(map(line, pairs))
+def as_lines(pairs: list[Pair]) -> str:
+    """Sentence pairs as text, a line of JSON for each."""
+    return "\n".join(map(json.dumps, pairs))
 
 
 def from_lines(text: str) -> list[Pair]:
     """The sentence pairs that `as_lines` wrote."""
-    pairs = []
-    for line in text.split("\n"):
-        english, french, indices, reorderings, words = line.split("\t")
-        described = tuple(tuple(item.split(":")) for item in words.split())
-        pairs.append(Pair(english, french, tuple(map(int, indices.split())), int(reorderings), described))
-    return pairs
+    rows = map(json.loads, text.split("\n"))
+    return [Pair(*texts, tuple(places), moved, tuple(map(tuple, said))) for *texts, places, moved, said in rows]

@@ -98,19 +98,15 @@ def look_at_course() -> list[Finding]:
         home = course()
     except CourseError as error:
         return [(False, str(error))]
-    missing = [
-        lesson.name
-        for lesson in home.lessons
-        if not (home.root / "helpers" / "answer_keys" / f"{lesson.name}.npz").is_file()
-    ]
-    if missing:
+    keys = home.root / "helpers" / "answer_keys"
+    if missing := [lesson.name for lesson in home.lessons if not (keys / f"{lesson.name}.npz").is_file()]:
         return [(False, f"not built: {', '.join(missing)}. Take the course anew, or run: course build")]
     return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home)]
 
 
 def look_at_notebooks(home: Course) -> list[Finding]:
     """A sentence for each notebook of the course that was renamed, moved or copied, or is not there."""
-    found, gone = [], [lesson.name for lesson in home.lessons]
+    found, here = [], set()
     for path in sorted([*home.root.glob("*.ipynb"), *(home.root / "notebooks").rglob("*.ipynb")]):
         if ".ipynb_checkpoints" in path.parts:
             continue
@@ -119,19 +115,19 @@ def look_at_notebooks(home: Course) -> list[Finding]:
         if lesson is None:
             found.append((True, f"{inside} is not a notebook of the course; it is left alone"))
             continue
-        gone = [name for name in gone if name != lesson]
+        here.add(lesson)
         if inside != place and (home.root / place).is_file():
             found.append((False, f"{inside} is a copy of lesson {lesson}; {place} is handed in. Keep one of the two."))
         elif inside != place:
             odd = "in another place" if path.stem == lesson else "under another name"
             found.append((False, f"{inside} is lesson {lesson} {odd}. Rename or move it to {place}."))
-    for lesson in gone if (home.root / "notebooks").is_dir() else ():  # an installed package has none
-        place = f"notebooks/{lesson}/{lesson}.ipynb"
-        if not (home.root / place).is_file():
+    has_notebooks = (home.root / "notebooks").is_dir()  # an installed package has none
+    for name in (one.name for one in home.lessons if has_notebooks):
+        place = f"notebooks/{name}/{name}.ipynb"
+        if name not in here and not (home.root / place).is_file():
             found.append((False, f"{place} is not there. If you moved it, put it back; else take it from the course."))
     found = found or [(True, "every notebook has its own name and place")]
-    if worked := working_copies(home.root):
-        names = ", ".join(worked)
+    if names := ", ".join(working_copies(home.root)):
         found.append((True, f"somebody has worked in notebooks/: {names}. Grader, pack and book use the release."))
     return found
 

@@ -31,13 +31,11 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
     files: dict[str, bytes] = {}
     flags: list[str] = []
     for suffix in LARGEST:
-        named: list[str] = []
-        unnamed: list[str] = []
-        for name in _names_ending(folder, suffix):
-            stem = name.removesuffix(suffix)
-            (named if re.search(rf"\b{re.escape(stem)}\b", text) else unnamed).append(name)
+        names = _names_ending(folder, suffix)
+        named = [name for name in names if re.search(rf"\b{re.escape(name.removesuffix(suffix))}\b", text)]
+        unnamed = [] if only_named or suffix in DATA else [name for name in names if name not in named]
         skipped = 0
-        for name in named + unnamed * (not only_named and suffix not in DATA):
+        for name in named + unnamed:
             if sum(taken.endswith(suffix) for taken in files) >= MOST[suffix]:
                 skipped += 1
                 continue
@@ -52,9 +50,8 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
             flags.append(f"{next(iter(files))} was taken for {called}, which the code names")
             files = {called: files.popitem()[1]}
         if skipped and suffix not in DATA:
-            flags.append(
-                f"{skipped} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most"
-            )
+            left_out = f"{skipped} more {suffix} files beside the notebook were left out"
+            flags.append(f"{left_out}: {MOST[suffix]} are the most")
     return files, flags
 
 
@@ -69,11 +66,9 @@ def is_course_model(weights: bytes) -> bool:
     import numpy as np
     from safetensors.numpy import load
 
-    def words(content: bytes):
-        return load(content)[TABLE].astype(np.float64).ravel()
-
     try:
-        course_table, table = words(TRANSLATOR.read_bytes()), words(weights)
+        both = (load(content)[TABLE].astype(np.float64).ravel() for content in (TRANSLATOR.read_bytes(), weights))
+        course_table, table = both
         return course_table.shape == table.shape and bool(
             course_table @ table > COSINE_OF_A_COPY * np.linalg.norm(course_table) * np.linalg.norm(table)
         )

@@ -16,22 +16,19 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
 
 from helpers.grading.folders import ROOT, Folders, shown, write_atomically
 from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool, default_jobs
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, Judged, Pool, default_jobs
 from helpers.grading.record import Recorder, Result, read_result, unrecorded
-from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
 from helpers.grading.warm_pool import warm_pool
 from helpers.released import released_notebook
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
-
-Portion = tuple[list[Submission], dict[str, SubmissionReport | None]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,6 @@ class LoggedProgress:
 class Outcome:
     """What became of a batch. results: of every submission that was asked for, graded now or earlier."""
 
-    lesson: str
     new: int = 0
     unchanged: int = 0
     results: list[Result] = field(default_factory=list)
@@ -91,7 +87,9 @@ def grade_lesson(
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
     options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
-    release = _load_release(folders, lesson)
+    release = course_release(folders.executed(folders.lesson(lesson)))
+    if not release.checks:
+        raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     names = _find_students(folders, lesson, students)
     problems = {name: problem for name in names if (problem := name_problem(name))}
     names = [name for name in names if name not in problems]
@@ -109,10 +107,10 @@ def grade_lesson(
             for name in names
             if options.force or not folders.result(lesson, name).is_file() or not recorder.finished(read(name))
         ]
-        outcome = Outcome(lesson, unchanged=len(names) - len(fresh))
+        outcome = Outcome(unchanged=len(names) - len(fresh))
         progress.start(len(fresh), outcome.unchanged)
         with contextlib.closing(_judge_class(folders, release, fresh, read, options, progress)) as portions:
-            for submission, report in ((one, reports[one.student]) for portion, reports in portions for one in portion):
+            for submission, report in chain.from_iterable(portions):
                 result = recorder.record(submission, report)
                 outcome.new += 1
                 if not result.sha:
@@ -129,8 +127,8 @@ def _judge_class(
     read: Callable[[str], Submission],
     options: GradingOptions,
     progress: LoggedProgress,
-) -> Iterator[Portion]:
-    """(portion, what was judged of it), each judged between two self tests."""
+) -> Iterator[list[Judged]]:
+    """Portions of submissions with their reports, each judged between two self tests."""
     if not students:
         return
     if not options.unsafe and not options.scheduler:
@@ -138,43 +136,20 @@ def _judge_class(
     lesson = release.lesson
     seed = batch_seed(folders, lesson)
     batch = Batch(lesson, seed, options.unsafe, options.cell_seconds, folders.drawn(lesson))
+    jobs = max(1, min(options.jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
     if options.scheduler:
         from helpers.grading.cluster.client import Cluster
 
         with Cluster(batch, options.scheduler) as cluster:
             yield from cluster.portions(map(read, students), len(students), release, progress.step)
         return
-    jobs = max(1, min(options.jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
     pools = warm_pool(Pool, batch, jobs) if options.keep_judges else Pool(batch, jobs)
     with ThreadPoolExecutor(1) as thread, pools as pool:
-        portions = _judge_portions(pool, jobs * PORTION, students, read, release, progress)
+        portions = pool.portions(map(read, students), len(students), release, progress)
         coming = thread.submit(next, portions, None)
         while (portion := coming.result()) is not None:
             coming = thread.submit(next, portions, None)  # while this one is recorded
             yield portion
-
-
-def _judge_portions(
-    pool: Pool,
-    size: int,
-    students: list[str],
-    read: Callable[[str], Submission],
-    release: Release,
-    progress: LoggedProgress,
-) -> Iterator[Portion]:
-    """The portions of a pool: at first `size` at a time and in a hurry, then one by one those that took too long."""
-    slow = students[:] if len(students) == 1 else []
-    pool.self_test("before the batch")
-    submissions = map(read, [] if slow else students)
-    while portion := list(islice(submissions, size)):
-        reports = pool.judge(portion, release, progress.step, hurried=True)
-        pool.self_test("after the batch")
-        slow += [submission.student for submission in portion if submission.student not in reports]
-        yield [submission for submission in portion if submission.student in reports], reports
-    if len(students) > 1 and slow:
-        progress.slow(len(slow))
-    for submission, report in pool.judge_each(map(read, slow), release, progress.step):
-        yield [submission], {submission.student: report}
 
 
 @contextlib.contextmanager
@@ -206,16 +181,9 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
 
 def _require_bubblewrap() -> None:
     if not shutil.which("bwrap"):
-        from helpers.grading.bubblewrap import find_bubblewrap
+        from helpers.grading.sandbox_files import find_bubblewrap
 
         find_bubblewrap()
-
-
-def _load_release(folders: Folders, lesson: str) -> Release:
-    release = course_release(folders.executed(folders.lesson(lesson)))
-    if not release.checks:
-        raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
-    return release
 
 
 def _find_students(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:

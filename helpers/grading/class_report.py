@@ -1,5 +1,8 @@
 """The class report: one page of HTML that needs nothing else, and a CSV file for a learning platform."""
 
+import contextlib
+import hashlib
+import json
 import math
 import os
 import statistics
@@ -7,13 +10,18 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
+import nbformat
+
 from helpers.grading.class_scores import ClassReport, Column, Row, number, read_class
 from helpers.grading.folders import Folders, write_atomically
-from helpers.grading.pages import as_table, template
+from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import MISTAKE_LABELS
-from helpers.grading.submission_page import write_submission_pages
+from helpers.grading.record import Result
+from helpers.grading.safe_text import as_table, template
+from helpers.grading.submission import Release
 
 ENOUGH = 10  # students; a correlation of fewer says nothing
+TEMPLATE = Path(__file__).parent / "notebook_page.html.jinja"
 
 
 def write_report(folders: Folders, lesson: str) -> ClassReport:
@@ -75,36 +83,22 @@ def _facts(report: ClassReport) -> list[tuple[str, str]]:
     changed = sum(map(len, report.changed.values()))
     facts = [(str(len(report.rows)), "submission" if len(report.rows) == 1 else "submissions")]
     if totals:
-        facts += [
-            (f"{statistics.mean(totals):.1f}", f"mean of {report.worth:g} points"),
-            (f"{statistics.median(totals):.4g}", "median"),
-            (str(report.to_grade), "answers to grade by hand"),
-            *([(str(changed), "of them changed since you graded them")] if changed else []),
-            (str(sum(bool(row.notes) for row in report.rows)), "submissions to look at"),
-        ]
+        facts.append((f"{statistics.mean(totals):.1f}", f"mean of {report.worth:g} points"))
+        facts.append((f"{statistics.median(totals):.4g}", "median"))
+        facts.append((str(report.to_grade), "answers to grade by hand"))
+        facts += [(str(changed), "of them changed since you graded them")] if changed else []
+        facts.append((str(sum(bool(row.notes) for row in report.rows)), "submissions to look at"))
     return facts
 
 
 def _histogram(report: ClassReport) -> dict:
-    """How many students lie in each tenth of the points."""
     if not report.totals:
         return {}
     step = max(report.worth / 10, 1e-9)
     counts = Counter(min(int(max(total, 0) / step), 10) for total in report.totals.values())
-    groups, most = max(10, max(counts) + 1), max(counts.values())
-    bars = [
-        {
-            "x": 10 + group * 56,
-            "height": 110 * counts[group] / most,
-            "count": counts[group],
-            "label": f"{group * step:.0f}",
-        }
-        for group in range(groups)
-    ]
-    return {
-        "bars": bars,
-        "told": "; ".join(f"{bar['count']} from {bar['label']} points" for bar in bars if bar["count"]),
-    }
+    bars = [(counts[group], f"{group * step:.0f}") for group in range(max(10, max(counts) + 1))]
+    told = "; ".join(f"{count} from {label} points" for count, label in bars if count)
+    return {"bars": bars, "most": max(counts.values()), "told": told}
 
 
 def _exercise(report: ClassReport, column: Column) -> dict:
@@ -177,7 +171,7 @@ def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, in
     """(option, how many chose it, whether it is right); it costs no points, but a teacher wants to know."""
     made = Counter(result.mistakes[quiz][0] for result in report.results.values() if quiz in result.mistakes)
     options, right = report.choices.get(quiz, ([], ""))
-    counts = {option: 0 for option in options}
+    counts = dict.fromkeys(options, 0)
     counts |= {name.removeprefix("option_"): n for name, n in made.items() if name.startswith("option_")}
     if right:
         counts[right] = readable - made.total()
@@ -202,8 +196,8 @@ def mistakes(report: ClassReport) -> list[dict]:
 def _mistakes(report: ClassReport) -> dict[str, list[dict]]:
     """The mistakes; apart those of a single student, where others are common."""
     recognized = mistakes(report)
-    common = [one for one in recognized if one["count"] > 1]
-    return {"mistakes": common or recognized, "single": recognized[len(common) :] if common else []}
+    common = [one for one in recognized if one["count"] > 1] or recognized
+    return {"mistakes": common, "single": recognized[len(common) :]}
 
 
 def _score(row: Row, column: Column) -> tuple[str, str, str]:
@@ -216,3 +210,40 @@ def _score(row: Row, column: Column) -> tuple[str, str, str]:
     if column.kind == "bonus":
         return ("full" if score > 0 else ""), number(score), ""
     return "full" if _is_full(row, column) else "part" if score > 0 else "none", number(score), ""
+
+
+def write_submission_pages(folders: Folders, report: ClassReport) -> None:
+    """One submission to read for each row of the report: answers, the reports on them and whatever the learner added,
+    without the lesson around them. A page is written where what it would tell is not there yet."""
+    release = course_release(folders.executed(report.lesson))
+    known = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
+    look = hashlib.sha256(TEMPLATE.read_bytes()).hexdigest()
+    before, now = {}, {}
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        before = dict(json.loads(known.read_text(encoding="utf-8")))
+    for row in report.rows:
+        result = report.results[row.student]
+        notebook = folders.autograded_notebook(report.lesson, row.student)
+        written = notebook.stat().st_mtime_ns if notebook.is_file() else 0
+        page = folders.submission_page(report.lesson, row.student)
+        told = [look, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, written]
+        now[row.student] = hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()[:16]
+        if before.get(row.student) != now[row.student] or not page.is_file():
+            cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"] if written else []
+            write_atomically(page, _submission_page(cells, release, row, result, report.title))
+    if now != before:
+        write_atomically(known, json.dumps(now, indent=0))
+
+
+def _submission_page(cells: list[dict], release: Release, row: Row, result: Result, title: str) -> str:
+    from helpers.grading.notebook_page import as_page, facts
+
+    def is_learners(cell: dict) -> bool:
+        """Whether a cell is an answer, a check of one, or the learner's own."""
+        names = cell["metadata"].get("nbgrader", {})
+        is_added = bool(cell["source"].strip()) and cell["source"] not in release.sources
+        return bool(names.get("grade") or names.get("solution")) or is_added
+
+    shown = [nbformat.from_dict(cell) for cell in cells if is_learners(cell)]
+    told, lesson = facts(row.grades, result, row.called, row.penalty), release.lesson
+    return as_page(shown, told, lesson, title=title or lesson, notes=row.notes, report=f"../{lesson}.html")

@@ -194,25 +194,14 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, 
         code = [name.removeprefix("check_") for name in waiting if name.startswith("check_")]
         report.written_waiting += len(waiting) - len(code)
         report.code_waiting |= {student: code} if code else {}
-    changed = [name for name in waiting if name in result.changed]
-    if changed:
+    if changed := [name for name in waiting if name in result.changed]:
         report.changed[student] = [name.removeprefix("check_") for name in changed]
-    row.notes = [*_changed(result, changed), *([f"handed in {lateness(late)} late ({due})"] if late else [])]
+        was = ", ".join(f"{name.removeprefix('check_')}, which had {number(result.changed[name])}" for name in changed)
+        several = f"{len(changed)} answers changed since you graded them"
+        row.notes.append(f"{several if len(changed) > 1 else '1 answer changed since you graded it'}: {was}")
+    row.notes += [f"handed in {lateness(late)} late ({due})"] if late else []
     row.notes += [text for text in [result.problem, *result.flags] if text]
     return row
-
-
-def _changed(result: Result, names: list[str]) -> list[str]:
-    """What a person is told of answers that they graded as others."""
-    if not names:
-        return []
-    was = ", ".join(f"{name.removeprefix('check_')}, which had {number(result.changed[name])}" for name in names)
-    count = (
-        "1 answer changed since you graded it"
-        if len(names) == 1
-        else f"{len(names)} answers changed since you graded them"
-    )
-    return [f"{count}: {was}"]
 
 
 def number(value: float | None) -> str:
@@ -221,12 +210,9 @@ def number(value: float | None) -> str:
 
 def _column(cell) -> Column:
     name = cell.name.removeprefix("check_")
-    if name.startswith("quiz_"):
-        kind = "quiz"
-    elif not cell.name.startswith("check_"):
-        kind = "written"
-    else:
-        kind = "exercise" if cell.max_score > 0 else "bonus"
+    kind = "exercise" if cell.max_score > 0 else "bonus"
+    if name.startswith("quiz_") or not cell.name.startswith("check_"):
+        kind = "quiz" if name.startswith("quiz_") else "written"
     return Column(cell.name, name, kind, cell.max_score)
 
 

@@ -8,8 +8,8 @@ from helpers.grading.class_report import difficulty, mistakes
 from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
 from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown, write_atomically
-from helpers.grading.pages import as_table, template
 from helpers.grading.pool import GradingStopped
+from helpers.grading.safe_text import as_table, template
 
 DROP, HALF = 0.25, 0.5  # of the points: so far below one's own earlier lessons, or so few of all, is falling behind
 HARDEST, COMMONEST = 2, 3  # exercises and mistakes that are named of each lesson
@@ -36,38 +36,24 @@ class Student:
         return sum(given) if given else None
 
 
-@dataclass
-class CourseReport:
-    lessons: list[ClassReport]
-    students: list[Student]
-
-    @property
-    def worth(self) -> float:
-        return sum(report.worth for report in self.lessons)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
 def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
-    report = write_course_report(folders)
-    behind = sum(bool(student.behind) for student in report.students)
-    lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
-    print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
+    lessons, students = read_course(folders)
+    write_atomically(folders.report("course", "html"), as_page(lessons, students))
+    write_atomically(folders.report("course", "csv"), as_csv(lessons, students))
+    behind = sum(bool(student.behind) for student in students)
+    count = "1 lesson" if len(lessons) == 1 else f"{len(lessons)} lessons"
+    print(f"{len(students)} students, {count}, {behind} fell behind")
     print(f"report: {shown(folders.report('course', 'html'))}   CSV: {shown(folders.report('course', 'csv'))}")
     return 0
 
 
-def write_course_report(folders: Folders) -> CourseReport:
-    report = read_course(folders)
-    write_atomically(folders.report("course", "html"), as_page(report))
-    write_atomically(folders.report("course", "csv"), as_csv(report))
-    return report
-
-
-def read_course(folders: Folders) -> CourseReport:
+def read_course(folders: Folders) -> tuple[list[ClassReport], list[Student]]:
+    """The lessons of which something was graded, and the students in the order of their names."""
     from nbgrader.api import MissingEntry
 
     lessons = []
@@ -90,7 +76,7 @@ def read_course(folders: Folders) -> CourseReport:
             students.setdefault(student, Student(student, name, report.orders[student])).missing.append(report.lesson)
     for one in students.values():
         one.behind = fell_behind(one, lessons)
-    return CourseReport(lessons, sorted(students.values(), key=lambda one: one.order))
+    return lessons, sorted(students.values(), key=lambda one: one.order)
 
 
 def fell_behind(student: Student, lessons: list[ClassReport]) -> list[str]:
@@ -102,18 +88,16 @@ def fell_behind(student: Student, lessons: list[ClassReport]) -> list[str]:
         reasons.append(f"nothing since {lessons[since - 1].lesson}" if since else "nothing handed in at all")
     elif len(student.missing) > 1:
         reasons.append(f"{len(student.missing)} of {len(lessons)} lessons missing")
-    fractions = [
-        (report.lesson, earned)
-        for report in lessons
-        if report.lesson in student.rows and (earned := fraction(student.rows[report.lesson], report)) is not None
-    ]
-    if fractions:
-        *before, (lesson, now) = fractions
-        mean = statistics.mean(earned for _, earned in before) if before else 0.0
-        if mean - now > DROP:
-            reasons.append(f"{now:.0%} in {lesson}, {mean:.0%} before")
-        elif statistics.mean(earned for _, earned in fractions) < HALF:
-            reasons.append(f"{statistics.mean(earned for _, earned in fractions):.0%} of the points so far")
+    handed_in = [report for report in lessons if report.lesson in student.rows]
+    fractions = {report.lesson: fraction(student.rows[report.lesson], report) for report in handed_in}
+    earned = {lesson: part for lesson, part in fractions.items() if part is not None}
+    if earned:
+        *before, now = earned.values()
+        mean_before = statistics.mean(before) if before else 0.0
+        if mean_before - now > DROP:
+            reasons.append(f"{now:.0%} in {[*earned][-1]}, {mean_before:.0%} before")
+        elif (mean := statistics.mean(earned.values())) < HALF:
+            reasons.append(f"{mean:.0%} of the points so far")
     return reasons
 
 
@@ -143,7 +127,6 @@ def stumbled(report: ClassReport) -> dict:
 
 
 def _cell(student: Student, report: ClassReport) -> dict:
-    """One student's lesson, as the page shows it."""
     row = student.rows.get(report.lesson)
     if row is None:
         return {"kind": "none", "text": "missing"} if report.lesson in student.missing else {"kind": "", "text": "–"}
@@ -158,32 +141,28 @@ def _cell(student: Student, report: ClassReport) -> dict:
     }
 
 
-def as_page(report: CourseReport) -> str:
+def as_page(lessons: list[ClassReport], students: list[Student]) -> str:
     """The whole page; everything in it that came from learners is escaped text."""
     return template("course_report.html.jinja", number=number).render(
-        lessons=[stumbled(lesson) for lesson in report.lessons],
-        students=[(student, [_cell(student, lesson) for lesson in report.lessons]) for student in report.students],
-        behind=[student for student in report.students if student.behind],
-        worth=number(report.worth),
+        lessons=[stumbled(lesson) for lesson in lessons],
+        students=[(student, [_cell(student, lesson) for lesson in lessons]) for student in students],
+        behind=[student for student in students if student.behind],
+        worth=number(sum(lesson.worth for lesson in lessons)),
     )
 
 
-def as_csv(report: CourseReport) -> str:
+def as_csv(lessons: list[ClassReport], students: list[Student]) -> str:
     """One line a student: points and status of each lesson, the total, why one fell behind."""
-    lessons = [name for lesson in report.lessons for name in (lesson.lesson, f"{lesson.lesson} status")]
-    rows = [["student", "name", *lessons, "total", "maximum", "fell behind"]]
-    for student in report.students:
+    names = [name for lesson in lessons for name in (lesson.lesson, f"{lesson.lesson} status")]
+    rows = [["student", "name", *names, "total", "maximum", "fell behind"]]
+    worth = number(sum(lesson.worth for lesson in lessons))
+    for student in students:
         cells = [student.student, student.name]
-        for lesson in report.lessons:
-            row = student.rows.get(lesson.lesson)
-            cells += [number(row.total) if row else "", _status(student, lesson.lesson)]
-        cells += [number(student.total), number(report.worth), "; ".join(student.behind)]
-        rows.append(cells)
+        for name in (lesson.lesson for lesson in lessons):
+            if row := student.rows.get(name):
+                late = f"; {lateness(row.late)} late" if row.late else ""
+                cells += [number(row.total), f"{row.status}{late}"]
+            else:
+                cells += ["", "nothing handed in" if name in student.missing else "not graded yet"]
+        rows.append([*cells, number(student.total), worth, "; ".join(student.behind)])
     return as_table(rows)
-
-
-def _status(student: Student, lesson: str) -> str:
-    row = student.rows.get(lesson)
-    if row is None:
-        return "nothing handed in" if lesson in student.missing else "not graded yet"
-    return f"{row.status}; {lateness(row.late)} late" if row.late else row.status

@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.tz import tzlocal
@@ -17,7 +17,6 @@ from helpers.errors import CourseError
 from helpers.grading.folders import Folders, write_atomically
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400}
-OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
 def zone_of(name: str) -> tzinfo:
@@ -26,17 +25,11 @@ def zone_of(name: str) -> tzinfo:
         return tzlocal()
     if name in ("UTC", "GMT", "Z"):
         return UTC
-    if match := OFFSET.fullmatch(name):
-        minutes = int(match[2]) * 60 + int(match[3])
-        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     try:
-        if "/" in name:
-            return ZoneInfo(name)
+        return ZoneInfo(name) if "/" in name else datetime.strptime(name, "%z").tzinfo
     except (ZoneInfoNotFoundError, ValueError):
-        pass
-    raise CourseError(
-        f"{name!r} is not a known time zone. Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
-    )
+        known = "Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
+        raise CourseError(f"{name!r} is not a known time zone. {known}") from None
 
 
 def class_zone(folders: Folders | None = None) -> tzinfo:
@@ -97,7 +90,10 @@ def add_due_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> None:
-    """Write down what the command line says of times; it holds until another command says otherwise."""
+    """Write down what the command line says of times; it holds until another command says otherwise.
+
+    A time such as 2026-11-03 23:59 is in the class's zone, if it names no offset.
+    """
     if not (args.due or args.grace or args.timezone):
         return
     if lesson is None and (args.due or args.grace):
@@ -107,30 +103,23 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
         zone_of(args.timezone)
         facts["timezone"] = args.timezone
     if args.grace:
-        facts.setdefault("grace", {})[lesson] = _seconds(args.grace)
-    moment = _moment(args.due, zone_of(facts.get("timezone") or course().timezone)) if args.due else None
+        if not (match := re.fullmatch(r"(\d{1,4})([mhd])", args.grace.strip())):
+            raise CourseError(f"--grace {args.grace!r} is not a duration. Write 15m, 2h or 1d.")
+        facts.setdefault("grace", {})[lesson] = int(match[1]) * UNITS[match[2]]
+    moment = None
+    if args.due:
+        zone = zone_of(facts.get("timezone") or course().timezone)
+        try:
+            moment = datetime.fromisoformat(args.due.strip() if ":" in args.due else "")
+        except ValueError:
+            raise CourseError(f'--due {args.due!r} is not a time. Write it as "2026-11-03 23:59".') from None
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
     write_atomically(folders.gradebook / "due.json", json.dumps(facts, indent=1, sort_keys=True))
     if moment is not None:
         from helpers.grading.nbgrader_insides import open_gradebook
 
         with open_gradebook(folders) as gradebook:
             gradebook.update_or_create_assignment(lesson, duedate=moment)
-
-
-def _moment(text: str, zone: tzinfo) -> datetime:
-    """`2026-11-03 23:59`, in the given zone if it names no offset, as UTC without a zone."""
-    try:
-        moment = datetime.fromisoformat(text.strip() if ":" in text else "")
-    except ValueError:
-        raise CourseError(f'--due {text!r} is not a time. Write it as "2026-11-03 23:59".') from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
-
-
-def _seconds(text: str) -> int:
-    match = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
-    if not match:
-        raise CourseError(f"--grace {text!r} is not a duration. Write 15m, 2h or 1d.")
-    return int(match[1]) * UNITS[match[2]]
 
 
 def _facts(folders: Folders) -> dict:

@@ -109,14 +109,18 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     options = GradingOptions(args.jobs, args.force, args.unsafe, args.cell_seconds, args.scheduler or args.cluster)
     with ProgressBar(lesson) as progress:
         outcome = grade_lesson(folders, lesson, args.student, options, config, progress)
-    graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
+    seconds = time.monotonic() - began
+    took = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    graded = f"{outcome.new} graded in {took}" if outcome.new else "nothing new to grade"
     report = write_pages(folders, config, lesson, args.feedback)
     for line in summary(graded, outcome.results, report):
         print(line)
     changed = [lesson] if differs(folders.notebook(lesson), folders.executed(lesson)) else []
     for line in told_of_working_copies(changed, "graded against"):
         print(f"  {line}")
-    print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
+    place = folders.db_url.removeprefix("sqlite:///")
+    place = place.split("@")[-1] if place == folders.db_url else shown(place)
+    print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {place}")
     if has_pages(folders, lesson):
         print(f"  feedback: {shown(folders.feedback)}")
     return outcome.results
@@ -143,9 +147,9 @@ def has_pages(folders: Folders, lesson: str) -> bool:
 def summary(graded: str, results: list[Result], report) -> list[str]:
     """The lines that FEEL.md's teacher reads."""
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
-    lines = [graded]
     if totals:
-        lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
+        graded += f" · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"
+    lines = [graded]
     counts = Counter(
         label.rstrip(".")
         for result in results
@@ -167,8 +171,8 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
         lines += [f"    {result.student}: {result.problem}" for result in problems[:SHOWN_FLAGS]]
     flagged = [result for result in results if result.flags]
     if flagged:
-        texts = [f"{result.student} ({_short(result.flags)})" for result in flagged[:SHOWN_FLAGS]]
-        lines.append(f"  {len(flagged)} to look at: " + " · ".join(texts + ["…"] * (len(flagged) > SHOWN_FLAGS)))
+        texts = [f"{result.student} ({_short(result.flags)})" for result in flagged]
+        lines.append(f"  {len(flagged)} to look at: {_first(texts)}")
     if any(result.unsafe for result in results):
         lines.append("  graded without a sandbox (--unsafe)")
     return lines
@@ -179,24 +183,17 @@ def _answers(count: int, kind: str = "") -> str:
 
 
 def _listed(what: str, answers: dict[str, list[str]]) -> str:
-    """How many answers these are, and whose."""
-    students = [f"{student} ({', '.join(names)})" for student, names in list(answers.items())[:SHOWN_FLAGS]]
-    ellipsis = ["…"] if len(answers) > SHOWN_FLAGS else []
-    return f"{_answers(sum(map(len, answers.values())))} {what}: {' · '.join(students + ellipsis)}"
+    students = [f"{student} ({', '.join(names)})" for student, names in answers.items()]
+    return f"{_answers(sum(map(len, answers.values())))} {what}: {_first(students)}"
+
+
+def _first(texts: list[str]) -> str:
+    return " · ".join([*texts[:SHOWN_FLAGS], *["…"] * (len(texts) > SHOWN_FLAGS)])
 
 
 def _short(flags: list[str]) -> str:
     rest = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
     return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + rest
-
-
-def _gradebook(folders: Folders) -> str:
-    prefix = "sqlite:///"
-    return shown(folders.db_url[len(prefix) :]) if folders.db_url.startswith(prefix) else folders.db_url.split("@")[-1]
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 class ProgressBar(contextlib.AbstractContextManager):

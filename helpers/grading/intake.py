@@ -5,26 +5,18 @@ raises because of what a learner handed in, so one odd file never stops a class.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.lesson_release import is_learners, read_release
-from helpers.grading.merge_cells import blank_cells, identify_cells, merge_cells
-from helpers.grading.missing_packages import missing_packages
+from helpers.grading.merge_cells import identify_cells, merge_cells
 from helpers.grading.name_bindings import TopLevel
-from helpers.grading.newer_python import HERE, names_bound, without_newer_syntax
-from helpers.grading.notebook_file import (
-    ENDINGS,
-    Unreadable,
-    grade_id_of,
-    parse_cells,
-    read_bytes,
-    read_cells,
-    squeezed,
-)
+from helpers.grading.not_here import HERE, missing_packages, names_bound, without_newer_syntax
+from helpers.grading.notebook_file import ENDINGS, Unreadable, grade_id_of, parse_cells, read_cells, read_file, squeezed
 from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.repository_files import notebooks_below
 from helpers.grading.safe_text import one_line
@@ -75,7 +67,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     digest = hashlib.sha256()
     try:
         path = _choose_notebook(folder, release, submission.flags)
-        content = read_bytes(path)
+        content = read_file(path)
         digest.update(content)
         cells = parse_cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
@@ -88,29 +80,21 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         _wait_for_a_person(submission, release, missing.keys(), f"{packages}, which the grader does not have")
         submission.timestamp = _read_timestamp(folder, submission.flags)
         submission.flags += published_flags(submission.cells, release)
-        files = _read_files_beside(submission)
+        beside, flags = read_files_beside(submission.folder, submission.code())
+        weights = [name for name in beside if name.endswith(".safetensors") and is_course_model(beside[name])]
+        submission.flags += flags + [f"{name} holds the weights of the course's own translator" for name in weights]
+        files = b"".join(f"{name} {len(data)} ".encode() + data for name, data in beside.items())
     except Unreadable as problem:
         submission.problem = one_line(str(problem))
     except Exception as error:  # whatever is odd about one submission, the others are graded
-        submission.problem = one_line(
-            f"This submission cannot be read ({type(error).__name__}: {error}). Ask for it again."
-        )
+        reason = f"{type(error).__name__}: {error}"
+        submission.problem = one_line(f"This submission cannot be read ({reason}). Ask for it again.")
     if submission.problem:
-        submission.cells, submission.folder, files = blank_cells(release), None, b""
+        submission.cells, submission.folder, files = merge_cells([], release, []), None, b""
     digest.update((submission.problem or "").encode() + files)
     submission.sha = digest.hexdigest()
     submission.flags = [one_line(flag) for flag in submission.flags]
     return submission
-
-
-def _read_files_beside(submission: Submission) -> bytes:
-    """Flag what lies beside the notebook, and return it as bytes that differ where the files do."""
-    files, flags = read_files_beside(submission.folder, submission.code())
-    submission.flags += flags
-    for name, data in files.items():
-        if name.endswith(".safetensors") and is_course_model(data):
-            submission.flags.append(f"{name} holds the weights of the course's own translator")
-    return b"".join(f"{name} {len(data)} ".encode() + data for name, data in files.items())
 
 
 def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str]) -> set[str]:
@@ -148,15 +132,16 @@ def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
     """
     expected = f"{release.lesson}.ipynb"
     candidates = _find_notebooks(folder, release, expected)
+    answers = functools.cache(lambda path: _count_answers(path, release))
     named = [path for path in candidates if path.name == expected]
-    others = [path for path in candidates if path.name != expected][:MOST_NOTEBOOKS]
-    chosen = named[0] if named else others[0]
-    if len(candidates) > 1 and not (named and _count_answers(named[0], release)[0] > 0):
-        chosen = max([*named, *others], key=lambda path: _count_answers(path, release))
+    examined = named + [path for path in candidates if path.name != expected][:MOST_NOTEBOOKS]
+    chosen = examined[0]
+    if len(candidates) > 1 and not (named and answers(chosen)[0] > 0):
+        chosen = max(examined, key=answers)
     if chosen.name != expected:
         flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
     for path in candidates[:MOST_NOTEBOOKS]:
-        if path != chosen and (path.suffix.lower() == ".ipynb" or _count_answers(path, release)[1] > 0):
+        if path != chosen and (path.suffix.lower() == ".ipynb" or answers(path)[1] > 0):
             flags.append(f"{path.name[:80]} is next to it and was not graded")
     if len(candidates) > MOST_NOTEBOOKS:
         flags.append(f"{len(candidates)} notebooks are in its folder; not all of them were examined")
@@ -201,18 +186,17 @@ def lesson_of(path: Path, releases: list[Release]) -> tuple[str | None, int]:
     except Unreadable:
         return None, -1
     ids = {grade_id_of(cell) for cell in cells} - {None}
-    best, most = None, 0
-    for release in releases:
-        graded = ids & set(release.graded) if ids else set(identify_cells(cells, release)) - {None}
-        count = sum(not _is_in_every_lesson(grade_id) for grade_id in graded)
-        if count > most:
-            best, most = release, count
-    return (best.lesson, _count_answers(path, best)[0]) if best else (None, -1)
+    named = [ids & release.graded.keys() if ids else identify_cells(cells, release) for release in releases]
+    shared = [len(_telling(names)) for names in named]
+    if not any(shared):
+        return None, -1
+    best = releases[shared.index(max(shared))]
+    return best.lesson, _count_answers(path, best)[0]
 
 
 def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, name: str) -> None:
     """Raise Unreadable for a notebook that has cells of another lesson and none of this one."""
-    ids = {grade_id for cell in cells if (grade_id := grade_id_of(cell)) and not _is_in_every_lesson(grade_id)}
+    ids = _telling(map(grade_id_of, cells))
     if not ids or ids & set(release.graded):
         return
     others = [path for path in sorted(notebooks.glob("*/*.ipynb")) if path.stem == path.parent.name]
@@ -222,9 +206,10 @@ def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, n
         raise Unreadable(f"{name} is the notebook of {best}, not of {release.lesson}. Ask for the right one.")
 
 
-def _is_in_every_lesson(grade_id: str) -> bool:
-    """Whether a cell name occurs in every lesson, so that it says nothing about which one this is."""
-    return grade_id.removeprefix("check_").startswith(("setup", "quiz_", "written_"))
+def _telling(names: Iterable[str | None]) -> set[str]:
+    """The names of cells that say which lesson this is: those that do not occur in every lesson."""
+    in_every_lesson = ("setup", "quiz_", "written_")
+    return {name for name in names if name and not name.removeprefix("check_").startswith(in_every_lesson)}
 
 
 def _read_timestamp(folder: Path, flags: list[str]) -> str | None:

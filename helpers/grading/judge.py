@@ -7,8 +7,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 import torch
 
@@ -24,10 +23,9 @@ from helpers.course import course
 from helpers.grading.learner_process import Lost
 from helpers.grading.name_bindings import TopLevel, home_of_block
 from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
-from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
-from helpers.grading.submission import Cell
+from helpers.grading.submission import Cell, SubmissionReport
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
 
@@ -37,6 +35,7 @@ TOO_FRAGILE = "Its code ended the process again and again, so not all of it coul
 RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
 MAX_FUTILE = 2  # such retries of one submission that were too slow again
 HURRIED = 20.0  # seconds that a submission may take while others wait for their turn
+ABSENT = ("missing", "none")  # what a name is bound to that is no answer
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
@@ -80,9 +79,6 @@ class Judge(contextlib.AbstractContextManager):
             raise GraderBroken(str(error)) from None
 
     def __exit__(self, *exc) -> None:
-        self.close()
-
-    def close(self) -> None:
         self.sandbox.close()
 
     def judge_cells(
@@ -102,9 +98,9 @@ class Judge(contextlib.AbstractContextManager):
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
         try:
-            with Trial(self, cells, wanted, hurried, self.visible) as trial:
+            with Trial(self, cells, wanted, hurried) as trial:
                 if exercises is None and not self.notebook:
-                    wanted = [name for name in self.keys if name in trial.code.uses]
+                    wanted = [name for name in self.keys if name in trial.code.bound]
                 for name in self.keys:
                     if name in wanted:
                         trial.verdict(name)
@@ -113,39 +109,14 @@ class Judge(contextlib.AbstractContextManager):
             return SubmissionReport({key.name: not_answered(key) for key in self.keys.values()}, problem=TOO_DEEP)
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """How an answer is tried.
-
-    replace: earlier answers that are replaced by finished blocks. time_factor: how many times the exercise's time it
-    may take. builtins: with Python's own functions where a star import hides them.
-    """
-
-    replace: tuple[str, ...] = ()
-    time_factor: float = 1.0
-    builtins: bool = False
-
-
-PLAIN = Attempt()
-
-
 class Trial:
     """One submission, and the verdicts on it so far. Use as a context manager.
 
     wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
-    visible: the keys that learners see, because an answer that is right for their numbers alone is hard-coded.
     """
 
-    def __init__(
-        self,
-        judge: Judge,
-        cells: list[Cell],
-        wanted: Iterable[str] = (),
-        hurried: bool = False,
-        visible: dict[str, ExerciseKey] | None = None,
-    ):
-        self.judge, self.hurried, self.visible = judge, hurried, visible or {}
-        self.cells = cells
+    def __init__(self, judge: Judge, cells: list[Cell], wanted: Collection[str] = (), hurried: bool = False):
+        self.judge, self.cells, self.hurried = judge, cells, hurried
         self.wanted = set(wanted) & set(judge.keys)
         self.code, self.cells_read = TopLevel(), 0  # of the cells that ran so far, and how many these are
         self.run = SubmissionRun(judge.sandbox, cells, judge.keys, HURRIED if hurried else judge.lesson.seconds)
@@ -175,12 +146,8 @@ class Trial:
         for name in wanted:
             if name in run.rebound and name in self.verdicts:
                 self._flag_better_below(name)
-        banned = {
-            name
-            for key in self.judge.keys.values()
-            if key.kind == "exercise"
-            for name in banned_names(key.facts.forbidden)
-        }
+        exercises = [key for key in self.judge.keys.values() if key.kind == "exercise"]
+        banned = set().union(*(banned_names(key.facts.forbidden) for key in exercises))
         if self.gone:
             these = f"cell of {self.gone[0]} is" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} are"
             run.flags.append(f"The check {these} gone; what stands at the end counts.")
@@ -210,7 +177,7 @@ class Trial:
         self.raised.clear()
         verdict = self._verdict(self.judge.keys[name])
         unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
-        if not verdict.answered or self.run.bindings.get(name, ("missing",))[0] in ("missing", "none") or unknown_name:
+        if not verdict.answered or self.run.bindings.get(name, ABSENT)[0] in ABSENT or unknown_name:
             self.unanswered[name] = verdict
         else:
             self._record(name, verdict)
@@ -219,15 +186,16 @@ class Trial:
     def verdict(self, name: str) -> Verdict:
         """The verdict at the check cell, else as the answer stands at the end."""
         if name not in self.verdicts:
-            flag = self.run.flags.append
             verdict = self._verdict(self.judge.keys[name])
-            at_check = self.unanswered.get(name)
-            if at_check is not None and verdict.points > at_check.points:
-                flag(f"{name} could not be judged at its check cell; it counts as it stands at the end.")
+            at_check = self.unanswered.get(name, verdict)
+            if verdict.points > at_check.points:
+                self.run.flags.append(
+                    f"{name} could not be judged at its check cell; it counts as it stands at the end."
+                )
             gone = any(cell.gone and cell.exercise == name for cell in self.cells)
-            if at_check is None and verdict.answered and gone:
+            if name not in self.unanswered and verdict.answered and gone:
                 self.gone.append(name)
-            self._record(name, verdict if at_check is None or verdict.points >= at_check.points else at_check)
+            self._record(name, max(verdict, at_check, key=lambda one: one.points))
         return self.verdicts[name]
 
     def _record(self, name: str, verdict: Verdict) -> None:
@@ -249,12 +217,10 @@ class Trial:
 
     def earlier_verdict(self, name: str) -> Verdict:
         """The verdict on an earlier answer; as it stands here, where it has none yet."""
-        if name in self.verdicts:
-            return self.verdicts[name]
-        key_here = self.run.index, name
-        if key_here not in self.provisional:
-            self.provisional[key_here] = self._verdict(self.judge.keys[name])
-        return self.provisional[key_here]
+        here = self.run.index, name
+        if name not in self.verdicts and here not in self.provisional:
+            self.provisional[here] = self._verdict(self.judge.keys[name])
+        return self.verdicts.get(name) or self.provisional[here]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
         verdict = self._judge_exercise(key)
@@ -266,13 +232,14 @@ class Trial:
 
     def _judge_exercise(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
-            return self._quiz(key)
+            kind, text = self.run.bindings.get(key.name, ("missing", None))
+            return self._missing(key) if kind in ABSENT else decide_quiz(key, text if kind == "str" else ...)
         for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
             self.detours.setdefault(detour, []).append(key.name)
         if inside := self.code.looks_inside(key.name):
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
         kind, _ = self.run.bindings.get(key.name, ("missing", None))
-        if kind in ("missing", "none"):
+        if kind in ABSENT:
             verdict = self._missing(key)  # so is a block that this lesson's sandbox has not, when it is imported
             return self.refusal(key, verdict) or verdict
         if kind != "callable":
@@ -284,38 +251,39 @@ class Trial:
         """The earlier exercises that an answer calls, of those that have a finished block."""
         order = list(self.judge.keys)
         called = self.code.closure(key.name)
-        return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.uses]
+        return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.bound]
 
     def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        if block := self._block_in_place_of(key):
-            return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
+        """Another verdict where the answer is, or uses, a finished block of this or a later lesson, other than through
+        another answer; the same where it is of a wrong type altogether."""
+        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+            home = lesson if lesson is not None else home_of_block(name)
+            if home is not None and home >= int(self.judge.lesson.number):
+                return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{name}", key))
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 
-    def _quiz(self, key: ExerciseKey) -> Verdict:
-        kind, text = self.run.bindings.get(key.name, ("missing", None))
-        if kind in ("missing", "none"):
-            return self._missing(key)
-        return decide_quiz(key, text if kind == "str" else ...)
-
-    def observe(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
+    def observe(self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False) -> Verdict:
         """The verdict on a callable answer, with more time where it was slow: a crowded machine is not a mistake.
 
         Not for ever: where that was no use a few times, the rest of a submission is endless too. And not while others
         wait: a hurried submission ends here.
+
+        replaced: earlier answers that are replaced by finished blocks. builtins: with Python's own functions where a
+        star import hides them.
         """
-        verdict = self._verdict_on_observations(key, attempt)
-        if attempt != PLAIN or not may_be_graders_fault(verdict) or self.futile_retries >= MAX_FUTILE:
+        verdict = self._verdict_on_observations(key, replaced, builtins)
+        if replaced or builtins or not may_be_graders_fault(verdict) or self.futile_retries >= MAX_FUTILE:
             return verdict
         if self.hurried:
             self.run.late = True
             return verdict
-        retried = self._verdict_on_observations(key, Attempt(time_factor=RETRY_TIME))
+        retried = self._verdict_on_observations(key, time_factor=RETRY_TIME)
         self.futile_retries += may_be_graders_fault(retried)
         return retried
 
-    def _verdict_on_observations(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
+    def _verdict_on_observations(self, key: ExerciseKey, *how, **more) -> Verdict:
         try:
-            return decide(key, self._observations(key, attempt))
+            return decide(key, self._observations(key, *how, **more))
         except Lost as lost:
             if lost.reason == "garbage":
                 self.run.flags.append(f"{key.name} sent something that is not an observation.")
@@ -324,51 +292,49 @@ class Trial:
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
-    def _observations(self, key: ExerciseKey, attempt: Attempt) -> list[Observation]:
-        """What a fork of the submission's process saw, one observation for each case. Raises Lost.
+    def _observations(
+        self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False, time_factor: float = 1.0
+    ) -> list[Observation]:
+        """What forks of the submission's process saw, one observation for each case. Raises Lost.
 
         Each case of a measured answer has a fork of its own, so that a model cannot remember what it said in another.
+        time_factor: how many times the exercise's time it may take.
         """
-        if key.metric:
-            return [observation for case in key.cases for observation in self._observe_in_fork(key, attempt, [case])]
-        return self._observe_in_fork(key, attempt, key.cases)
-
-    def _observe_in_fork(self, key: ExerciseKey, attempt: Attempt, cases: list[Case]) -> list[Observation]:
-        """What one fork saw of some cases. Raises Lost."""
-        time_factor, blocks = attempt.time_factor, self.judge.blocks
+        blocks = self.judge.blocks
         request = {
             "name": key.name,
             "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=time_factor * key.facts.time_limit)),
-            # Not what a case is for, nor its words: for a yes or no they give the answer away.
-            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases],
             "measured": bool(key.metric),
-            "replace": {"source": blocks.source_of(attempt.replace), "names": [*attempt.replace]}
-            if attempt.replace
-            else None,
-            "builtins": attempt.builtins,
+            "replace": {"source": blocks.source_of(replaced), "names": [*replaced]} if replaced else None,
+            "builtins": builtins,
             "cpu_seconds": math.ceil(time_factor * max(15.0, 3 * key.facts.time_limit)),
         }
-        self.run.blocks_lent.update(attempt.replace, *map(blocks.closure, attempt.replace))
+        self.run.blocks_lent.update(replaced, *map(blocks.closure, replaced))
         patience = time_factor * max(30.0, 8 * key.facts.time_limit)
-        reply, notes = self.run.call_answer(request, patience)
+        forks = [[case] for case in key.cases] if key.metric else [key.cases]
+        return [one for cases in forks for one in self._observe_in_fork(key, cases, request, patience)]
+
+    def _observe_in_fork(
+        self, key: ExerciseKey, cases: list[Case], request: dict, patience: float
+    ) -> list[Observation]:
+        """What one fork saw of some cases. Raises Lost."""
+        # Not what a case is for, nor its words: for a yes or no they give the answer away.
+        told = [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases]
+        reply, notes = self.run.call_answer({**request, "cases": told}, patience)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
-            self.run.flag_patches(reply["patched"])
-            self.run.flag_devices(reply["moved"])
+            self.run.flag_around(reply)
             if key.metric and not reply["ran"] and all(observation.error is None for observation in observations):
                 self.run.flags.append(f"{key.name} answered without running a model.")
             if reply["raised"]:
                 self.run.flags.append(f"{key.name} raised {reply['raised']} in the observed call, and in no other.")
-            if len(observations) != len(cases):
-                raise Lost("garbage")
             for case, observation in zip(cases, observations, strict=True):
                 observation.changed = [*observation.changed, *changed_of(case, observation.left)]
         except Exception:
             raise Lost("garbage") from None
         observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *notes]))
-        if not attempt.replace:
-            raised = {observation.error.type for observation in observations if observation.error is not None}
-            self.raised.setdefault(key.name, set()).update(raised)
+        if not request["replace"]:
+            self.raised.setdefault(key.name, set()).update(one.error.type for one in observations if one.error)
         return observations
 
     def _missing(self, key: ExerciseKey) -> Verdict:
@@ -382,22 +348,14 @@ class Trial:
                 return refused(key, "raises", error if plain else f"your code raised {error}")
         return not_answered(key)
 
-    def _block_in_place_of(self, key: ExerciseKey) -> str | None:
-        """A finished block of this or a later lesson that the answer is or uses, other than through another answer."""
-        number = int(self.judge.lesson.number)
-        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
-            home = lesson if lesson is not None else home_of_block(name)
-            if home is not None and home >= number:
-                return name
-        return None
-
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+        """Another verdict on an answer that is right for the numbers that learners see alone."""
         named = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
-        visible_key = self.visible.get(key.name)
+        visible_key = self.judge.visible.get(key.name) if self.wanted else None  # the self test need not know
         if named or not fails or visible_key is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
-        on_visible = self.observe(visible_key, PLAIN)
+        on_visible = self.observe(visible_key)
         if not any(part.name == VALUES and part.passed for part in on_visible.parts):
             return None
         message = "right for the numbers of the visible check only; compute the result from the arguments"
@@ -412,7 +370,7 @@ class SandboxAnswer(TriedAnswer):
         self.trial = trial
 
     def observe(self, replaced: Sequence[str], builtins: bool) -> Verdict:
-        return self.trial.observe(self.key, Attempt(tuple(replaced), builtins=builtins))
+        return self.trial.observe(self.key, replaced, builtins)
 
     def hides_builtins(self) -> bool:
         return self.trial.code.starred
@@ -421,7 +379,7 @@ class SandboxAnswer(TriedAnswer):
         return {name: self.trial.earlier_verdict(name) for name in self.trial.earlier_called(self.key)}
 
     def has_block(self, name: str) -> bool:
-        return name in self.trial.judge.blocks.uses
+        return name in self.trial.judge.blocks.bound
 
     def refusal(self, verdict: Verdict) -> Verdict | None:
         return self.trial.refusal(self.key, verdict)

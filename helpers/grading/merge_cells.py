@@ -22,17 +22,17 @@ def merge_cells(cells: list[dict], release: Release, flags: list[str]) -> list[C
     where the first copy of it does. What is missing is put back behind its neighbor in the release.
     """
     merge = _Merge(cells, release, flags)
-    for index in range(len(cells)):
-        merge.add(index)
+    for index, grade_id in enumerate(merge.names):
+        if grade_id is None:
+            merge.add_ordinary(cells[index], index)
+        elif is_learners(release.graded[grade_id]):
+            merge.add_answer(index, grade_id)
+        else:
+            merge.add_locked(index, grade_id)
     _restore_deleted(merge.merged, release, flags)
     _restore_needed(merge.merged, release, flags)
     _find_written(merge.merged, release, flags)
     return merge.merged
-
-
-def blank_cells(release: Release) -> list[Cell]:
-    """The cells of a submission of which nothing can be used."""
-    return merge_cells([], release, [])
 
 
 def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
@@ -44,7 +44,7 @@ def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
     names = [_identify(cell, release) for cell in cells]
     if any(names):
         return names
-    defined = functools.cache(lambda index: TopLevel([cells[index]["source"]]).uses)
+    defined = functools.cache(lambda index: TopLevel([cells[index]["source"]]).bound)
     for grade_id, pristine in release.graded.items():
         kind = pristine["cell_type"]
         free = [i for i, cell in enumerate(cells) if names[i] is None and cell["cell_type"] == kind]
@@ -64,32 +64,23 @@ def _identify(cell: dict, release: Release) -> str | None:
 
 
 class _Merge:
-    """The cells that were merged so far."""
-
     def __init__(self, cells: list[dict], release: Release, flags: list[str]):
         self.cells, self.release, self.flags = cells, release, flags
         self.names = identify_cells(cells, release)
         self.merged: list[Cell] = []
         self.used_ids = {pristine.get("id") or grade_id for grade_id, pristine in release.graded.items()}
 
-    def add(self, index: int) -> None:
-        grade_id = self.names[index]
-        if grade_id is None:
-            self._add_ordinary(self.cells[index], index)
-        elif is_learners(self.release.graded[grade_id]):
-            self._add_answer(index, grade_id)
-        else:
-            self._add_locked(index, grade_id)
-
-    def _add_answer(self, index: int, grade_id: str) -> None:
+    def add_answer(self, index: int, grade_id: str) -> None:
         cell, pristine = self.cells[index], self.release.graded[grade_id]
         if grade_id in self.names[index + 1 :]:
-            self._add_ordinary(cell, index)
+            self.add_ordinary(cell, index)
             return
         source = cell["source"]
         if self.names.count(grade_id) > 1:
-            if grade_id in self.release.written:
-                source = self._joined_copies(grade_id)
+            if grade_id in self.release.written:  # an answer that was split, in one piece for the person who grades it
+                stub = pristine["source"]
+                copies = [one["source"] for one, name in zip(self.cells, self.names, strict=True) if name == grade_id]
+                source = "\n\n".join(copy for copy in copies if copy.strip() not in ("", stub.strip())) or stub
                 self.merged = [item for item in self.merged if item.metadata.get("copy") != grade_id]
             self.flags.append(f"copied answer cell: {grade_id}")
         if cell["cell_type"] != pristine["cell_type"]:
@@ -98,42 +89,31 @@ class _Merge:
         answer.attachments, answer.ran = cell["attachments"], cell["ran"]
         self.merged.append(answer)
 
-    def _add_locked(self, index: int, grade_id: str) -> None:
+    def add_locked(self, index: int, grade_id: str) -> None:
         cell, pristine = self.cells[index], self.release.graded[grade_id]
         kind = "check" if pristine["metadata"]["nbgrader"].get("grade") else "locked"
-        if kind == "check" and (definitions := _defined_in_check(cell["source"], pristine["source"])):
-            self._add_ordinary({**cell, "source": definitions, "id": None}, index)
+        check = pristine["source"].strip()
+        rest = "\n".join(line for line in cell["source"].split("\n") if line.strip() != check)
+        if kind == "check" and TopLevel([rest]).bound:  # what a learner defines there
+            self.add_ordinary({**cell, "source": rest, "id": None}, index)
         if grade_id in self.names[:index]:
             self.flags.append(f"copied {kind} cell: {grade_id} (the copy was left out)")
             return
-        if cell["source"].strip() != pristine["source"].strip():
+        if cell["source"].strip() != check:
             self.flags.append(f"edited {kind} cell: {grade_id} (the original was used)")
         locked = _named_cell(grade_id, self.release, pristine["source"])
         locked.passed = locked.exercise in cell["passed"]
         self.merged.append(locked)
 
-    def _add_ordinary(self, cell: dict, index: int) -> None:
+    def add_ordinary(self, cell: dict, index: int) -> None:
         cell_id = cell["id"] or ""
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id) or cell_id in self.used_ids:
             cell_id = _unused(f"cell-{index + 1}", self.used_ids)
         self.used_ids.add(cell_id)
-        self.merged.append(
-            Cell(
-                cell_id,
-                cell["source"],
-                cell["cell_type"],
-                attachments=cell["attachments"],
-                metadata={"copy": _identify(cell, self.release)},
-                trusted=cell["source"] in self.release.sources,
-                ran=cell["ran"],
-            )
-        )
-
-    def _joined_copies(self, grade_id: str) -> str:
-        """A written answer that was split over copies of its cell, in one piece for the person who grades it."""
-        stub = self.release.graded[grade_id]["source"]
-        copies = [cell["source"] for cell, name in zip(self.cells, self.names, strict=True) if name == grade_id]
-        return "\n\n".join(copy for copy in copies if copy.strip() and copy.strip() != stub.strip()) or stub
+        ordinary = Cell(cell_id, cell["source"], cell["cell_type"], attachments=cell["attachments"], ran=cell["ran"])
+        ordinary.metadata = {"copy": _identify(cell, self.release)}
+        ordinary.trusted = cell["source"] in self.release.sources
+        self.merged.append(ordinary)
 
 
 def _unused(cell_id: str, used: set[str]) -> str:
@@ -157,24 +137,18 @@ def _named_cell(grade_id: str, release: Release, source: str) -> Cell:
     return Cell(cell_id, source, kind, exercise, grade_id, pristine["metadata"], trusted=trusted)
 
 
-def _defined_in_check(source: str, pristine: str) -> str:
-    """What a learner defines in a check cell, without the check; "" where that is nothing."""
-    rest = "\n".join(line for line in source.split("\n") if line.strip() != pristine.strip())
-    return rest if TopLevel([rest]).uses else ""
-
-
 def _restore_deleted(merged: list[Cell], release: Release, flags: list[str]) -> None:
     """Put back what the learner deleted, behind the cell that comes before it in the release."""
-    previous, deleted = None, []
+    index, deleted = -1, []
     for grade_id, pristine in release.graded.items():
-        indices = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
-        if grade_id not in indices:
+        place = next((i for i, cell in enumerate(merged) if cell.grade_id == grade_id), None)
+        if place is None:
             blank = is_learners(pristine) and pristine["cell_type"] == "code"
-            index = 0 if previous is None else indices[previous] + 1
-            merged.insert(index, _named_cell(grade_id, release, "" if blank else pristine["source"]))
-            merged[index].gone = True
+            place = index + 1
+            merged.insert(place, _named_cell(grade_id, release, "" if blank else pristine["source"]))
+            merged[place].gone = True
             deleted.append(grade_id)
-        previous = grade_id
+        index = place
     if deleted:
         flags.append(f"deleted {'cell' if len(deleted) == 1 else 'cells'}: {', '.join(deleted)} (put back)")
 
@@ -196,13 +170,13 @@ def _needed_sources(merged: list[Cell], release: Release) -> set[str]:
     """The sources of the lesson's missing cells without which a name of an answer would be unbound."""
     present = {cell.source for cell in merged}
     missing = [source for name, source in release.code if not name and source not in present]
-    binds = {source: set(TopLevel([source]).uses) for source in missing}
+    binds = {source: set(TopLevel([source]).bound) for source in missing}
     if not binds:
         return set()
     code = TopLevel(cell.source for cell in merged if cell.kind in ("code", "answer"))
     needed, names = set(), set(release.checks)
     while names:
-        unbound = set().union(*map(code.closure, names)) - code.uses.keys()
+        unbound = set().union(*map(code.closure, names)) - code.bound.keys()
         fresh = [source for source in binds if source not in needed and binds[source] & unbound]
         names = set().union(*(binds[source] & unbound for source in fresh))
         needed.update(fresh)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicious_code import INSIDE, detours_in, runs_text
+from helpers.grading.suspicious_code import INSIDE, RUNNING, detours_in
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
@@ -19,9 +19,12 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.c
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the top level. uses: all names in it, those of attributes and variables too; calls: those that
-    are looked up at the top level; blocks: as in `blocks_imported`; inside: what it asks of functions that tells how
-    they are made; starred: whether a star import may hide Python's own functions."""
+    """One statement of the top level.
+
+    uses: all names in it, those of attributes and variables too; calls: those that are looked up at the top level;
+    blocks: finished ones that it imports, each with its lesson if the import says it; inside: what it asks of functions
+    that tells how they are made; starred: whether a star import in it may hide Python's own functions.
+    """
 
     node: ast.stmt
     binds: frozenset[str]
@@ -33,14 +36,10 @@ class Statement:
 
 
 class TopLevel:
-    """The top level of some code: which names it binds, and which names each of them uses."""
+    """The top level of some code: its statements, and by each name those that bind it."""
 
     def __init__(self, sources: Iterable[str] = ()):
-        # By each name that is bound, one set for each statement that binds it, shared with all names that it binds.
-        self.uses: dict[str, list[frozenset[str]]] = {}
-        self.calls: dict[str, list[frozenset[str]]] = {}
-        self.blocks: dict[str, list[frozenset[tuple[str, int | None]]]] = {}
-        self.starred = False
+        self.bound: dict[str, list[Statement]] = {}
         self.statements: list[Statement] = []
         for source in sources:
             self.read(source)
@@ -49,55 +48,57 @@ class TopLevel:
         """Add the statements of some code, and return them; none where Python cannot read it."""
         statements_read = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
         for statement in statements_read:
-            self.starred |= statement.starred
             for name in statement.binds:
-                self.uses.setdefault(name, []).append(statement.uses)
-                self.calls.setdefault(name, []).append(statement.calls)
-                if statement.blocks:
-                    self.blocks.setdefault(name, []).append(statement.blocks)
+                self.bound.setdefault(name, []).append(statement)
         self.statements += statements_read
         return [statement.node for statement in statements_read]
+
+    @property
+    def starred(self) -> bool:
+        """Whether a star import may hide Python's own functions."""
+        return any(statement.starred for statement in self.statements)
 
     def reads(self) -> set[str]:
         """All names that are looked up at the top level."""
         return set().union(*(statement.calls for statement in self.statements))
 
-    def closure(self, name: str, excluded: Collection[str] = ()) -> set[str]:
-        """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
-        return _closure(self.calls, name, excluded)
+    def closure(self, name: str, excluded: Collection[str] = (), by: str = "calls") -> set[str]:
+        """All names that `name` looks up, directly or through others that are bound here, but not through `excluded`.
+        by: "uses" for all names in the statements, those of attributes and variables too."""
+        reached, waiting, seen = set(), [name], set()
+        while waiting:
+            for statement in self.bound.get(waiting.pop(), ()):
+                if id(statement) not in seen:
+                    seen.add(id(statement))
+                    fresh = getattr(statement, by) - reached - set(excluded)
+                    reached |= fresh
+                    waiting += fresh
+        return reached - {name}
 
     def blocks_used(self, name: str, excluded: Collection[str]) -> set[tuple[str, int | None]]:
-        block_sets = (blocks for used in {name, *self.closure(name, excluded)} for blocks in self.blocks.get(used, ()))
-        return set().union(*{id(blocks): blocks for blocks in block_sets}.values())
+        used = {name, *self.closure(name, excluded)}
+        return set().union(*(statement.blocks for statement in self.statements if statement.binds & used))
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
         """How `name`, or what it uses, may call what is banned without naming it."""
         if not banned:
             return []
-        used = {name, *_closure(self.uses, name)}
-        detours = [
-            detour
-            for statement in self.statements
-            if statement.binds & used
-            for detour in detours_in(statement.node, banned)
-        ]
-        if name not in self.uses:  # no statement binds it: what is run as text does
+        used = {name, *self.closure(name, by="uses")}
+        binding = (statement.node for statement in self.statements if statement.binds & used)
+        detours = [detour for node in binding for detour in detours_in(node, banned)]
+        if name not in self.bound:  # no statement binds it: what is run as text does
             detours += self.runs_text(banned)
         return list(dict.fromkeys(detours))
 
     def runs_text(self, banned: set[str]) -> list[str]:
         """How statements that bind nothing run code that is only made then: it may belong to any answer."""
-        detours = (
-            detour
-            for statement in self.statements
-            if not statement.binds
-            for detour in runs_text(statement.node, banned)
-        )
-        return list(dict.fromkeys(detours))
+        loose = [statement.node for statement in self.statements if not statement.binds]
+        running = [node for node in loose if any(getattr(item, "id", "") in RUNNING for item in ast.walk(node))]
+        return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
-        used = {name, *_closure(self.uses, name)}
+        used = {name, *self.closure(name, by="uses")}
         return sorted(set().union(*(statement.inside for statement in self.statements if statement.binds & used)))
 
     def source_of(self, names: Collection[str]) -> str:
@@ -126,25 +127,14 @@ def _statement(node: ast.stmt) -> Statement:
             names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
             if not inner:
                 bound |= names
-            blocks |= blocks_imported(item)
+            if home := re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", getattr(item, "module", None) or ""):
+                blocks |= {(alias.name, int(home[1]) if home[1] else None) for alias in item.names}
             starred |= "*" in names and (item.module or "").split(".")[0] in STARS
         elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
             bound.add(item.name)
     called = looked_up(node)
     kept = map(frozenset, (bound, used, used if called is None else called, blocks, inside))
     return Statement(node, *kept, starred)
-
-
-def _closure(table: dict[str, list[frozenset[str]]], name: str, excluded: Collection[str] = ()) -> set[str]:
-    reached, waiting, seen = set(), [name], set()
-    while waiting:
-        for names in table.get(waiting.pop(), ()):
-            if id(names) not in seen:
-                seen.add(id(names))
-                fresh = names - reached - set(excluded)
-                reached |= fresh
-                waiting += fresh
-    return reached - {name}
 
 
 def looked_up(node: ast.stmt) -> set[str] | None:
@@ -169,16 +159,6 @@ def looked_up(node: ast.stmt) -> set[str] | None:
             if symbol.is_referenced() and (top or symbol.is_global())
         }
     return names
-
-
-def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
-    """(block, lesson if the import says it) for an import of finished blocks."""
-    if not isinstance(node, ast.ImportFrom):
-        return set()
-    home = re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", node.module or "")
-    if not home:
-        return set()
-    return {(alias.name, int(home[1]) if home[1] else None) for alias in node.names}
 
 
 def home_of_block(name: str) -> int | None:

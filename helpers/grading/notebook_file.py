@@ -25,11 +25,10 @@ class Unreadable(Exception):
 
 def read_cells(path: Path) -> list[dict]:
     """The cells of the notebook at `path`, each with cell_type, source, metadata, attachments, ran, passed and id."""
-    return parse_cells(read_bytes(path), path.name)
+    return parse_cells(read_file(path), path.name)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a submitted notebook."""
+def read_file(path: Path) -> bytes:
     try:
         return read_regular(path, LARGEST)
     except Unreadable as problem:
@@ -66,10 +65,10 @@ def parse_cells(content: bytes, name: str) -> list[dict]:
         if len(cells) > MOST_CELLS:
             raise ValueError(f"it holds {len(cells)} cells")
         cells = [_plain_cell(cell) for cell in cells if isinstance(cell, dict)]
-        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
-        if (size := sum(map(len, code))) > MOST_CODE:
-            raise ValueError(f"it holds {size:,} characters of code")
-        if (count := sum(source.count("\n") + source.count(";") for source in code)) > MOST_STATEMENTS:
+        code = "".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+        if len(code) > MOST_CODE:
+            raise ValueError(f"it holds {len(code):,} characters of code")
+        if (count := code.count("\n") + code.count(";")) > MOST_STATEMENTS:
             raise ValueError(f"it holds {count:,} lines of code")
         return cells
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -106,47 +105,25 @@ def _decode(content: bytes) -> str:
 
 
 def _plain_cell(cell: dict) -> dict:
-    metadata = cell.get("metadata")
+    metadata, outputs, bundles = cell.get("metadata"), cell.get("outputs"), cell.get("attachments")
     metadata = metadata if isinstance(metadata, dict) else {}
+    outputs = [one for one in outputs[:MOST_OUTPUTS] if isinstance(one, dict)] if isinstance(outputs, list) else []
+    bundles = list(bundles.items())[:MOST_ATTACHMENTS] if isinstance(bundles, dict) else []
     kind, cell_id = cell.get("cell_type"), cell.get("id", metadata.get("id"))  # Colab keeps ids in the metadata
+    ran: bool | None = True if isinstance(cell.get("execution_count"), int) else None
+    if any(output.get("output_type") in ("error", "pyerr") for output in outputs):
+        ran = False
+    rich = (output["data"].get("text/plain") for output in outputs if isinstance(output.get("data"), dict))
+    texts = [joined_text(text) for text in (*(output.get("text") for output in outputs), *rich)]
     return {
         "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",
         "source": joined_text(cell.get("source", cell.get("input", ""))),
         "metadata": metadata,
-        "attachments": _attachments(cell.get("attachments")),
-        "ran": _ran(cell),
-        "passed": _passed(cell),
+        "attachments": {_clean(name)[:200]: bundle for name, bundle in bundles},
+        "ran": ran,  # at home, without an error, as far as its outputs tell
+        "passed": {name for text in texts for name in PASSED.findall(text)},  # exercises whose check passed there
         "id": cell_id if isinstance(cell_id, str) else None,
     }
-
-
-def _outputs(cell: dict) -> list[dict]:
-    outputs = cell.get("outputs")
-    first = outputs[:MOST_OUTPUTS] if isinstance(outputs, list) else []
-    return [output for output in first if isinstance(output, dict)]
-
-
-def _ran(cell: dict) -> bool | None:
-    """Whether a cell ran at home without an error, as far as its outputs tell."""
-    if any(output.get("output_type") in ("error", "pyerr") for output in _outputs(cell)):
-        return False
-    return True if isinstance(cell.get("execution_count"), int) else None
-
-
-def _passed(cell: dict) -> set[str]:
-    """The exercises whose check passed at home, as far as the cell's outputs tell."""
-    texts = []
-    for output in _outputs(cell):
-        data = output.get("data")
-        texts += [output.get("text"), data.get("text/plain") if isinstance(data, dict) else None]
-    return {name for text in texts for name in PASSED.findall(joined_text(text))}
-
-
-def _attachments(bundles) -> dict:
-    """Attachments whose names can be written, at most MOST_ATTACHMENTS."""
-    if not isinstance(bundles, dict):
-        return {}
-    return {_clean(name)[:200]: bundle for name, bundle in list(bundles.items())[:MOST_ATTACHMENTS]}
 
 
 def _clean(text: str) -> str:

@@ -3,9 +3,12 @@
 import base64
 import copy
 import functools
+import html
 import re
 from collections.abc import Iterable
 
+import nh3
+from latex2mathml.converter import convert
 from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
@@ -14,9 +17,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers.grading.class_scores import is_unanswered, number
-from helpers.grading.formulas import as_mathml
-from helpers.grading.pages import template
 from helpers.grading.record import Result, joined
+from helpers.grading.safe_text import template
 from helpers.grading.sanitize import PICTURES
 
 FORMATTER = HtmlFormatter(nowrap=True)
@@ -24,6 +26,39 @@ LEADS_SOMEWHERE = re.compile(r"https?://|#")
 BOUND = re.compile(r"^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 FOR_A_TEACHER = re.compile(r"[.;:]? (?:Ask for |[Gg]rade it by hand).*")
+LONGEST_FORMULA = 2_000  # characters; what is longer stands as it was typed
+TAGS = set(
+    "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd "
+    "mstyle mpadded mphantom".split()
+)
+# latex2mathml writes what stands in \text as it is, tags included, so a sanitizer has the last word.
+MATHML = nh3.Cleaner(
+    tags=TAGS,
+    clean_content_tags={"script", "style"},
+    attributes={
+        "math": {"display"},
+        "mo": {"stretchy", "fence", "form", "minsize", "maxsize"},
+        "mspace": {"width"},
+        "mtd": {"columnalign"},
+        "mtext": {"mathvariant"},
+        "mstyle": {"displaystyle", "scriptlevel"},
+    },
+    link_rel=None,
+)
+WORDS = re.compile(r"\\text(?:tt|rm|it|bf)?\{[^{}]*+\}")
+BARS = re.compile(r"\\[lr]Vert(?![A-Za-z])")  # latex2mathml does not know them behind \big
+
+
+def as_mathml(formula: str, block: bool = False) -> str:
+    """A formula in TeX, without its dollars, as harmless HTML; as it was typed where it cannot be read."""
+    try:
+        if len(formula) > LONGEST_FORMULA:
+            raise ValueError("too long")
+        tex = WORDS.sub(lambda match: match[0].replace("\\_", "_"), BARS.sub("‖ ", formula))
+        return MATHML.clean(convert(tex, display="block" if block else "inline"))
+    except Exception:  # whatever a parser of TeX does with what a learner typed
+        tag = "pre" if block else "code"
+        return f"<{tag}>{html.escape(formula, quote=False)}</{tag}>"
 
 
 class Renderer(IPythonRenderer):
@@ -51,12 +86,11 @@ def as_page(cells: list, facts: dict, lesson: str, **teachers) -> str:
 
 @functools.cache
 def _template():
+    def highlighted(source: str) -> str:
+        return highlight(source, PythonLexer(), FORMATTER)
+
     filters = {"ansi": ansi2html, "joined": joined, "picture": _picture, "markdown": _markdown}
-    return template("notebook_page.html.jinja", highlighted=_highlighted, **filters)
-
-
-def _highlighted(source: str) -> str:
-    return highlight(source, PythonLexer(), FORMATTER)
+    return template("notebook_page.html.jinja", highlighted=highlighted, **filters)
 
 
 def _markdown(source: str, attachments=None) -> str:

@@ -21,9 +21,9 @@ from helpers.grading.intake import lesson_of, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.notebook_file import Unreadable, read_cells
 from helpers.grading.pool import Batch, GradingStopped, Pool
-from helpers.grading.reports import ExerciseReport
 from helpers.grading.repository_files import SKIPPED
 from helpers.grading.safe_text import one_line
+from helpers.grading.submission import ExerciseReport
 
 SOLUTIONS = ROOT / "solutions"
 
@@ -68,7 +68,12 @@ def as_markdown(judged: JudgedNotebook) -> str:
     worth = sum(report.max_points for report in judged.reports)
     lines = [f"## {judged.lesson}: {judged.points:g} of {worth:g} points{bonus}", ""]
     lines += ["| | exercise | points | |", "|---|---|---|---|"]
-    lines += [*(_row(report, report.exercise in judged.waiting) for report in judged.reports), ""]
+    for report in judged.reports:
+        mark = "✓" if report.passed else "✗" if report.answered else "–"
+        score = f"{report.points:g} of {report.max_points:g}" if report.max_points else f"{report.points:g} bonus"
+        label = "waits for a person" if report.exercise in judged.waiting else report.label.replace("|", "\\|")
+        lines.append(f"| {mark} | `{report.exercise}` | {score} | {'' if report.passed else label} |")
+    lines.append("")
     if judged.written:
         lines += [f"The written question ({judged.written:g} points) waits for a person.", ""]
     for report in judged.reports:
@@ -78,12 +83,6 @@ def as_markdown(judged: JudgedNotebook) -> str:
     if judged.flags:
         lines += ["For a person to look at:", "", *(f"    {one_line(flag)}" for flag in judged.flags), ""]
     return "\n".join(lines)
-
-
-def _row(report: ExerciseReport, waits: bool) -> str:
-    score = f"{report.points:g} of {report.max_points:g}" if report.max_points else f"{report.points:g} bonus"
-    label = "" if report.passed else "waits for a person" if waits else report.label.replace("|", "\\|")
-    return f"| {'✓' if report.passed else '✗' if report.answered else '–'} | `{report.exercise}` | {score} | {label} |"
 
 
 def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
@@ -159,7 +158,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             raise GradingStopped(submission.problem)
         with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
             pool.self_test("before it judged")
-            [(_, graded)] = pool.judge_each([submission], release, lambda student: None)
+            [(_, graded)] = pool.judge([submission], release, lambda student: None, hurried=False)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
     waits = {cell.exercise for cell in submission.cells if cell.kind == "check" and cell.waits}

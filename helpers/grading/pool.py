@@ -15,21 +15,22 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.inside.namespaces import die_with_parent
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.lesson_release import judge_input
 from helpers.grading.safe_text import one_line
-from helpers.grading.skippable_cells import judge_input
-from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.submission import Cell, ExerciseReport, Release, Submission, SubmissionReport
 
 Item = TypeVar("Item")
+Judged = tuple[Submission, SubmissionReport | None]
 PORTION = 32  # submissions a judge takes between two self tests
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
@@ -88,22 +89,17 @@ def judge_message(submission: Submission, release: Release) -> tuple[list[Cell],
     return judge_input(submission, release), files
 
 
-def passed_at_home_alone(cells: list[Cell], report: SubmissionReport) -> list[str]:
-    """A flag for each exercise that the notebook shows as passed and that has not all its points here."""
-    verdicts = {cell.exercise: report.verdicts.get(cell.exercise) for cell in cells if cell.passed}
-    return [
-        f"The notebook shows that {name} passed its check at home; here it has {verdict.points:g} of "
-        f"{verdict.max_points:g} points."
-        for name, verdict in verdicts.items()
-        if verdict is not None and verdict.points < verdict.max_points
-    ]
-
-
 def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
     """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
     if kind == "judged":
         submission.problem = answer.problem
-        answer.flags += passed_at_home_alone(submission.cells, answer)
+        passed_at_home = (answer.verdicts.get(cell.exercise) for cell in submission.cells if cell.passed)
+        answer.flags += [
+            f"The notebook shows that {verdict.exercise} passed its check at home; here it has {verdict.points:g} of "
+            f"{verdict.max_points:g} points."
+            for verdict in passed_at_home
+            if verdict is not None and verdict.points < verdict.max_points
+        ]
         return answer
     submission.again = True
     reason = one_line(str(answer), 200)
@@ -137,11 +133,8 @@ class Pool:
         self.closed = False
 
     def __enter__(self) -> "Pool":
-        self.judges = [self._new_judge() for _ in range(self.jobs)]
+        self.judges = [JudgeProcess(self.batch, self.folder.name) for _ in range(self.jobs)]
         return self
-
-    def _new_judge(self) -> "JudgeProcess":
-        return JudgeProcess(self.batch, self.folder.name)
 
     def __exit__(self, kind=None, *exc) -> None:
         self.closed = True  # another thread may still wait for an answer
@@ -151,49 +144,49 @@ class Pool:
 
     def exercises(self) -> list[str]:
         """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
-        for judge in self.judges:
-            judge.ask("names")
         names = []
-        for judge in self.judges:
-            kind, names = judge.answer(self.patience)
+        for kind, names in self._ask_all("names", self.patience):
             if kind != "names":
                 raise (NoSandbox if kind == "refused" else GradingStopped)(f"{one_line(str(names)).rstrip('.')}.")
         return names
 
+    def _ask_all(self, message: str, patience: float) -> list[tuple[str, Any]]:
+        for judge in self.judges:
+            judge.ask(message)
+        return [judge.answer(patience) for judge in self.judges]
+
     def self_test(self, when: str) -> None:
         """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
-        for judge in self.judges:
-            judge.ask("test")
-        for judge in self.judges:
-            kind, answer = judge.answer(PATIENCE)
+        for kind, answer in self._ask_all("test", PATIENCE):
             if kind == "refused":
                 raise GradingStopped(answer)
             if kind != "tested":
                 raise _stopped_by_self_test(when, answer)
 
+    def portions(
+        self, submissions: Iterator[Submission], total: int, release: Release, progress
+    ) -> Iterator[list[Judged]]:
+        """Portions of submissions with their reports, each judged between two self tests: at first several at a time
+        and in a hurry, then one by one those that took too long. submissions: `total` of them, read as they are needed.
+        """
+        slow = list(submissions) if total == 1 else []
+        self.self_test("before the batch")
+        while portion := list(islice(submissions, self.jobs * PORTION)):
+            judged = list(self.judge(portion, release, progress.step, hurried=True))
+            self.self_test("after the batch")
+            done = {submission.student for submission, _ in judged}
+            slow += [submission for submission in portion if submission.student not in done]
+            yield judged
+        if total > 1 and slow:
+            progress.slow(len(slow))
+        for one in self.judge(slow, release, progress.step, hurried=False):
+            yield [one]
+
     def judge(
-        self, portion: list[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool = False
-    ) -> dict[str, SubmissionReport | None]:
-        """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
-        judged when nobody waits for it."""
-        return {
-            submission.student: report for submission, report in self._reports(portion, release, on_judged, hurried)
-        }
-
-    def judge_each(
-        self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
-    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
-        """Judge submissions that take long: each comes as soon as its judge has tested itself behind it."""
-        yield from self._reports(submissions, release, on_judged, hurried=False, tested=True)
-
-    def _reports(
-        self,
-        submissions: Iterable[Submission],
-        release: Release,
-        on_judged: Callable[[str], None],
-        hurried: bool,
-        tested: bool = False,
-    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
+        self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool
+    ) -> Iterator[Judged]:
+        """Judge submissions; one that has, or gets, a problem has no report. hurried: what takes long is left out, to
+        be judged when nobody waits for it; else each comes as soon as its judge has tested itself behind it."""
         readable = []
         for submission in submissions:
             if submission.problem:
@@ -203,17 +196,16 @@ class Pool:
                 readable.append(submission)
 
         def request(submission: Submission) -> tuple:
-            return *judge_message(submission, release), hurried, tested
+            return *judge_message(submission, release), hurried, not hurried
 
         for submission, kind, answer in self.answers(readable, request):
-            if kind == "slow":
-                continue
             if kind == "unsound":
                 raise _stopped_by_self_test("after a submission", answer)
             if kind in ("broken", "refused"):
                 raise GradingStopped(f"Stopped: {answer.rstrip('.')}.\n{NOT_RECORDED}")
-            yield submission, report_of_answer(submission, kind, answer)
-            on_judged(submission.student)
+            if kind != "slow":
+                yield submission, report_of_answer(submission, kind, answer)
+                on_judged(submission.student)
 
     def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
         """(item, kind, answer) for what a judge says to message(item), as soon as it is known. Where the judge itself
@@ -236,10 +228,11 @@ class Pool:
                 kind, answer = self.judges[index].answer(0 if ready else None)
                 if self.closed:
                     raise GradingStopped("Grading was given up.")
+                again = False
                 if kind in ("died", "odd"):
                     self.judges[index].stop()
-                    self.judges[index] = self._new_judge()
-                again = kind in ("died", "odd") and number not in tried
+                    self.judges[index] = JudgeProcess(self.batch, self.folder.name)
+                    again = number not in tried
                 if again:
                     tried.add(number)
                     waiting.append((number, item))
@@ -302,10 +295,10 @@ def serve(handle: int) -> None:
     with contextlib.suppress(EOFError, ConnectionError):
         batch = pipe.recv()
         try:
-            from helpers.grading.bubblewrap import SandboxMissing
             from helpers.grading.judge import Judge
             from helpers.grading.reference import cached_keys
             from helpers.grading.sandbox import Limits
+            from helpers.grading.sandbox_files import SandboxMissing
 
             gc.freeze()
             gc.enable()
@@ -330,9 +323,9 @@ def serve(handle: int) -> None:
 
 
 def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
-    from helpers.grading.bubblewrap import SandboxMissing
     from helpers.grading.judge import TOO_LONG
     from helpers.grading.reference import GraderBroken
+    from helpers.grading.sandbox_files import SandboxMissing
     from helpers.grading.selftest import self_test
 
     try:
@@ -368,22 +361,21 @@ def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
 def rendered(verdict) -> ExerciseReport:
     """A verdict in the words that the record keeps."""
     from helpers.checking.rendering import as_html, as_text
+    from helpers.checking.vocabulary import UNCHANGED, VALUES
 
     label = verdict.label or MISTAKE_LABELS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
     if verdict.mistake == "raises" and not verdict.label:
         label = error_kind(verdict.message)
+    results = [(part.name, part.passed) for part in verdict.parts]
+    if results and VALUES not in dict(results):  # its first part states this answer's own measurement
+        results[0] = ("the measured goal", results[0][1])
+    failed = [name for name, passed in results if not passed]
+    if VALUES in failed:  # what follows from wrong values is not counted
+        failed = [name for name in failed if name in (VALUES, UNCHANGED)]
+    same = {name: getattr(verdict, name) for name in ("exercise", "passed", "answered", "mistake", "message")}
+    points, worth, text, html = float(verdict.points), float(verdict.max_points), as_text(verdict), as_html(verdict)
     return ExerciseReport(
-        verdict.exercise,
-        float(verdict.points),
-        float(verdict.max_points),
-        verdict.passed,
-        verdict.answered,
-        verdict.mistake,
-        label,
-        as_text(verdict),
-        as_html(verdict),
-        _failed_parts(verdict),
-        verdict.message,
+        **same, points=points, max_points=worth, label=label, text=text, html=html, failed=tuple(failed)
     )
 
 
@@ -393,14 +385,3 @@ def error_kind(message: str) -> str:
     kind = next((phrase for pattern, phrase in ERRORS.items() if re.match(pattern, raised)), None)
     name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)
     return kind or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
-
-
-def _failed_parts(verdict) -> tuple[str, ...]:
-    """The parts of an exercise that do not hold: where the values are wrong, what follows from them is not counted."""
-    from helpers.checking.vocabulary import UNCHANGED, VALUES
-
-    results = [(part.name, part.passed) for part in verdict.parts]
-    if results and VALUES not in dict(results):  # its first part states this answer's own measurement
-        results[0] = ("the measured goal", results[0][1])
-    failed = [name for name, passed in results if not passed]
-    return tuple(name for name in failed if VALUES not in failed or name in (VALUES, UNCHANGED))

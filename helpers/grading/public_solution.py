@@ -7,7 +7,6 @@ would write so (a short line without a comment) counts only where its whole cell
 import ast
 import functools
 from collections.abc import Iterable
-from pathlib import Path
 
 from helpers.grading.notebook_file import squeezed
 from helpers.grading.sandbox_files import HELPERS
@@ -61,19 +60,12 @@ def is_characteristic(text: str) -> bool:
 def stand_ins(lesson: str) -> dict[str, str]:
     """What hands on for answers that are not there yet (helpers/or_finished.py), by name, without its first lines."""
     bodies: dict[str, str] = {}
-    for path in (HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"):
-        bodies |= _function_bodies(path)
-    return bodies
-
-
-def _function_bodies(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    text = path.read_text(encoding="utf-8")
-    lines, bodies = text.split("\n"), {}
-    for node in ast.parse(text).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            if body:
-                bodies[node.name] = squeezed("\n".join(lines[body[0].lineno - 1 : node.end_lineno]))
+    paths = [HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"]
+    for text in (path.read_text(encoding="utf-8") for path in paths if path.is_file()):
+        for node in ast.parse(text).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                if body:
+                    lines = text.split("\n")[body[0].lineno - 1 : node.end_lineno]
+                    bodies[node.name] = squeezed("\n".join(lines))
     return bodies

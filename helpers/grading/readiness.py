@@ -19,14 +19,14 @@ def run(args: argparse.Namespace) -> int:
 def look_at_sandbox() -> tuple[bool, str]:
     """Start the sandbox for real, and run one line in it."""
     try:
-        from helpers.grading import sandbox
+        from helpers.grading import sandbox, sandbox_files
     except ModuleNotFoundError as error:
         return False, f"the sandbox was not tried: {error.name} is not installed"
     try:
         with sandbox.Sandbox("99_none", notebook=False) as box, box.submission() as submission:
             reply = submission.ask({"do": "cell", "id": "doctor", "source": "1 + 1", "seconds": 20}, 30)
             nested = box.nested
-    except (sandbox.SandboxMissing, sandbox.SandboxFailed) as error:
+    except (sandbox_files.SandboxMissing, sandbox.SandboxFailed) as error:
         return False, str(error)
     except sandbox.Lost as lost:
         return False, f"the sandbox starts, but code in it gives no answer ({lost.reason})."

@@ -14,21 +14,14 @@ from dataclasses import asdict, dataclass, field
 import nbformat
 from nbformat import from_dict
 
+from helpers.grading import nbgrader_insides
 from helpers.grading.due import read_due
 from helpers.grading.folders import Folders, write_atomically
-from helpers.grading.merge_cells import blank_cells
-from helpers.grading.nbgrader_insides import (
-    assign_late_penalty,
-    not_usable,
-    one_commit,
-    open_gradebook,
-    register_lesson,
-)
+from helpers.grading.merge_cells import merge_cells
 from helpers.grading.pool import GradingStopped
-from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
-from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.submission import Cell, Release, Submission, SubmissionReport
 
 MOST_FLAGS = 60  # of one submission, as a person reads them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -95,12 +88,12 @@ class Recorder:
         from sqlalchemy.exc import SQLAlchemyError
 
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
-        self.gradebook = open_gradebook(self.folders)
+        self.gradebook = nbgrader_insides.open_gradebook(self.folders)
         try:
-            register_lesson(self.gradebook, self.folders, self.lesson)
+            nbgrader_insides.register_lesson(self.gradebook, self.folders, self.lesson)
         except SQLAlchemyError as error:
             self.gradebook.close()
-            raise not_usable(self.folders, error) from None
+            raise nbgrader_insides.not_usable(self.folders, error) from None
         except BaseException:
             self.gradebook.close()
             raise
@@ -140,7 +133,7 @@ class Recorder:
                 ) from None
             reason = f"{type(error).__name__}: {one_line(str(error), 100)}"
         submission.problem = f"This submission could not be recorded ({reason}); grade it by hand."
-        submission.cells, submission.flags = blank_cells(self.release), []
+        submission.cells, submission.flags = merge_cells([], self.release, []), []
         submission.timestamp = None
         try:
             return self._record(submission, None)
@@ -196,7 +189,7 @@ class Recorder:
         from nbgrader import utils
 
         timestamp = {"timestamp": submission.timestamp} if submission.timestamp else {}
-        with one_commit(self.gradebook):
+        with nbgrader_insides.one_commit(self.gradebook):
             self.gradebook.update_or_create_student(submission.student)
             entry = self.gradebook.update_or_create_submission(self.lesson, submission.student, **timestamp)
         recorded = next(n for n in entry.notebooks if n.name == self.lesson)
@@ -209,14 +202,15 @@ class Recorder:
                 score, _ = utils.determine_grade(cell)
                 score = None if grade_id in waiting or submission.problem is not None else score
                 same = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
-                _write_grade(grades[grade_id], score, same, result)
-                _write_extra_credit(grades[grade_id], same, result, previous)
+                _write_grade(grades[grade_id], score, same, result, previous)
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
         if read_due(self.folders, self.gradebook, self.lesson).late(entry.total_seconds_late):
-            assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
+            nbgrader_insides.assign_late_penalty(
+                self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config
+            )
         self.gradebook.db.commit()
 
     def _is_same_answer(self, grade, score, cell_type: str, result: Result, previous: Result | None) -> bool:
@@ -230,27 +224,21 @@ class Recorder:
         return previous.sha == result.sha  # one of the two was not read, or the result is of an older grader
 
 
-def _write_grade(grade, score: float | None, same: bool, result: Result) -> None:
-    """The machine's score; a person's score stands only if the answer is the same."""
+def _write_grade(grade, score: float | None, same: bool, result: Result, previous: Result | None) -> None:
+    """The machine's score, and the points of a bonus exercise; a person's stand only if the answer is the same."""
     grade.auto_score = score
     if grade.manual_score is not None and not same:
         result.changed[grade.name], grade.manual_score = grade.manual_score, None
     elif grade.manual_score is not None:
         result.changed.pop(grade.name, None)
     grade.needs_manual_grade = grade.manual_score is None and (score is None or grade.name in result.changed)
-
-
-def _write_extra_credit(grade, same: bool, result: Result, previous: Result | None) -> None:
-    """The points of a bonus exercise, unless a person has given others for the same answer."""
     exercise = grade.name.removeprefix("check_")
-    if exercise not in result.bonus:
-        return
-    is_machines = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
-    if not is_machines and same:
-        return
-    if not is_machines:
-        result.changed[grade.name], grade.needs_manual_grade = grade.extra_credit, True
-    grade.extra_credit = result.bonus[exercise] or None
+    if exercise in result.bonus:
+        is_machines = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
+        if not is_machines and not same:
+            result.changed[grade.name], grade.needs_manual_grade = grade.extra_credit, True
+        if is_machines or not same:
+            grade.extra_credit = result.bonus[exercise] or None
 
 
 def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):
@@ -261,53 +249,32 @@ def finished_notebook(submission: Submission, graded: SubmissionReport | None, r
     cells = [_notebook_cell(cell, graded, release) for cell in submission.cells]
     if submission.problem:
         note = f"**This submission needs a person.** {safe_markdown(submission.problem)}"
-        cells.insert(0, _text_cell(note, id="problem"))
+        cells.insert(0, {"cell_type": "markdown", "id": "problem", "metadata": {}, "source": note})
     metadata = {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
     notebook = from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
     nbformat.validate(notebook)
     return notebook
 
 
-# nbformat's own new notebooks, cells and outputs are validated one by one, which takes half of the time of a record.
-
-
-def _code_cell(source: str, **more):
-    return from_dict({"cell_type": "code", "source": source, "execution_count": None, "outputs": [], **more})
-
-
-def _text_cell(source: str, kind: str = "markdown", **more):
-    return from_dict({"cell_type": kind, "source": source, "metadata": {}, **more})
-
-
-def _output(kind: str, **more):
-    rich = {"metadata": {}} if kind in ("display_data", "execute_result") else {}
-    return from_dict({"output_type": kind, **rich, **more})
-
-
-def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release):
-    metadata = cell.metadata if cell.grade_id else {}
+# nbformat's own new cells and outputs are validated one by one, which takes half of the time of a record.
+def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release) -> dict:
+    made = {"cell_type": "code", "id": cell.id, "metadata": cell.metadata if cell.grade_id else {}}
     if cell.kind == "check":
-        result = _code_cell(cell.source, metadata=metadata, id=cell.id)
-        result.outputs = _check_outputs(cell, graded)
-    elif cell.kind in ("code", "answer"):
-        result = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
-        outputs_of = graded.outputs if graded else {}
-        if cell.kind == "code" and cell.id not in outputs_of and cell.source in release.shown:
-            result.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
-        else:
-            outputs = outputs_of.get(cell.id, [])
-            result.outputs = [safe for output in outputs if (safe := safe_output(output))]
-    elif cell.kind == "raw" and cell.trusted:
-        result = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
-    elif cell.kind == "raw":  # pages show a raw cell as it is
-        result = _text_cell(as_code(cell.source), metadata=metadata, id=cell.id)
-    else:
-        attachments = _pictures_only(cell.attachments)
-        source = cell.source if cell.trusted else safe_markdown(cell.source, attachments)
-        result = _text_cell(source, metadata=metadata, id=cell.id)
-        if attachments:
-            result.attachments = attachments
-    return result
+        return {**made, "source": cell.source, "execution_count": None, "outputs": _check_outputs(cell, graded)}
+    if cell.kind in ("code", "answer"):
+        ran = graded.outputs if graded else {}
+        outputs = [safe for output in ran.get(cell.id, []) if (safe := safe_output(output))]
+        if cell.kind == "code" and cell.id not in ran:
+            outputs = release.shown.get(cell.source, [])
+        return {**made, "source": _shown(cell.source), "execution_count": None, "outputs": outputs}
+    if cell.kind == "raw" and cell.trusted:
+        return {**made, "cell_type": "raw", "source": cell.source}
+    made["cell_type"] = "markdown"
+    if cell.kind == "raw":  # pages show a raw cell as it is
+        return {**made, "source": as_code(cell.source)}
+    if attachments := _pictures_only(cell.attachments):
+        made["attachments"] = attachments
+    return {**made, "source": cell.source if cell.trusted else safe_markdown(cell.source, attachments)}
 
 
 def _shown(source: str) -> str:
@@ -333,10 +300,8 @@ def _check_outputs(cell: Cell, graded: SubmissionReport | None) -> list:
         score = graded.verdicts[cell.exercise]
         points = min(max(score.points, 0.0), worth)  # a bonus exercise is worth 0 here and earns extra credit
         data = {"text/plain": score.text, "text/html": no_tex_links(score.html)}
-    return [
-        _output("display_data", data=data),
-        _output("execute_result", data={"text/plain": plain_number(points)}, execution_count=None),
-    ]
+    number = {"output_type": "execute_result", "data": {"text/plain": plain_number(points)}, "execution_count": None}
+    return [{"output_type": "display_data", "metadata": {}, "data": data}, {**number, "metadata": {}}]
 
 
 def plain_number(points: float) -> str:
@@ -345,19 +310,16 @@ def plain_number(points: float) -> str:
     return str(int(points)) if points == int(points) else repr(points)
 
 
-def safe_output(output: dict):
+def safe_output(output: dict) -> dict | None:
     """A learner's output as text, pictures and harmless HTML only; None if nothing is left of it."""
     kind = output.get("output_type")
     if kind == "stream":
         name = "stderr" if output.get("name") == "stderr" else "stdout"
-        return _output("stream", name=name, text=_short(output.get("text")))
+        return {"output_type": "stream", "name": name, "text": _short(output.get("text"))}
     if kind == "error":
-        return _output(
-            "error",
-            ename=_short(output.get("ename")),
-            evalue=_short(output.get("evalue")),
-            traceback=[_short(line) for line in lines] if isinstance(lines := output.get("traceback"), list) else [],
-        )
+        words = {key: _short(output.get(key)) for key in ("ename", "evalue")}
+        lines = output.get("traceback")
+        return {"output_type": "error", **words, "traceback": [*map(_short, lines if isinstance(lines, list) else [])]}
     if kind not in ("display_data", "execute_result") or not isinstance(output.get("data"), dict):
         return None
     data = {}
@@ -368,7 +330,7 @@ def safe_output(output: dict):
             data[mime] = clean_html(text)
         elif mime in PICTURES and (picture := _picture(value)):
             data[mime] = picture
-    return _output("display_data", data=data) if data else None
+    return {"output_type": "display_data", "metadata": {}, "data": data} if data else None
 
 
 def joined(value) -> str:

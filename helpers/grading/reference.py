@@ -75,13 +75,11 @@ def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
         return PRELUDE
-    imports = []
-    for source in sources:
-        for node in statements(source):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
-                imports += [ast.unparse(node)] if node.names else []
-    return "\n".join(imports)
+    nodes = [node for source in sources for node in statements(source)]
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for node in imports:
+        node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
+    return "\n".join(ast.unparse(node) for node in imports if node.names)
 
 
 def answer_key(lesson: Lesson) -> dict[str, Exercise | Quiz]:
@@ -99,8 +97,8 @@ def blocks_source(lesson: Lesson) -> str:
     try:
         return blocks_path(lesson).read_text(encoding="utf-8")
     except OSError:
-        reason = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
-        raise GraderBroken(reason) from None
+        told = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
+        raise GraderBroken(told) from None
 
 
 def blocks_module(lesson: Lesson) -> ModuleType:

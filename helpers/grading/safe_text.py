@@ -1,7 +1,10 @@
-"""Words that came from a learner's machine, as they may stand in a terminal, a table or a sentence."""
+"""What came from a learner's machine, as it may stand in a terminal, a sentence, a table or a page."""
 
+import csv
+import io
 import re
-import unicodedata
+from collections.abc import Iterable
+from unicodedata import category
 
 MOST = 400  # characters of a sentence
 
@@ -10,7 +13,8 @@ def one_line(text: str, most: int = MOST) -> str:
     """Text in one line, without what steers a terminal, turns the direction of writing or has no place in UTF-8."""
     text = text[: 4 * most].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if char in "\t\n\r" else char for char in text)
-    printable = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
+    unseen = "\N{REPLACEMENT CHARACTER}"
+    printable = "".join(char if char.isprintable() or category(char) == "Zs" else unseen for char in text)
     return printable if len(printable) <= most else printable[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -21,5 +25,17 @@ def inert(cell: str) -> str:
     return "'" + cell if cell.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") else cell
 
 
-def _is_seen(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs"
+def template(name: str, package: str = "helpers.grading", **filters):
+    """A template of a package, in which all that is put in is escaped text."""
+    from jinja2 import Environment, PackageLoader
+
+    pages = Environment(loader=PackageLoader(package, "."), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    pages.filters |= filters
+    return pages.get_template(name)
+
+
+def as_table(rows: Iterable[Iterable[str]]) -> str:
+    """CSV as spreadsheets read it; no cell can be read as a formula."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\r\n").writerows([inert(cell) for cell in row] for row in rows)
+    return file.getvalue()

@@ -15,19 +15,9 @@ import tempfile
 from pathlib import Path
 
 from helpers.errors import CourseError
-from helpers.grading.bubblewrap import (
-    COURSE,
-    SandboxMissing,
-    bubblewrap,
-    environment_inside,
-    find_bubblewrap,
-    writable_places,
-)
-from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
-from helpers.grading.inside.limits import Limits, Setting
-from helpers.grading.learner_process import LearnerProcess, Lost, receive
-from helpers.grading.resource_watch import ResourceWatch
-from helpers.grading.sandbox_files import stage_wing
+from helpers.grading import sandbox_files
+from helpers.grading.inside.protocol import FORK, KILL, TOKEN_BYTES, Limits, Setting
+from helpers.grading.learner_process import LearnerProcess, Lost, ResourceWatch, receive
 
 START_SECONDS = 180
 
@@ -59,9 +49,9 @@ class Sandbox(contextlib.AbstractContextManager):
         self.folder = Path(tempfile.mkdtemp(prefix="course-sandbox-"))
         try:
             if not unsafe:
-                find_bubblewrap()
+                sandbox_files.find_bubblewrap()
             os.chmod(self.folder, 0o755)
-            stage_wing(self.folder / "course", lesson, fonts=notebook)
+            sandbox_files.stage_wing(self.folder / "course", lesson, fonts=notebook)
             self._start()
         except BaseException:
             self.close()
@@ -97,15 +87,15 @@ class Sandbox(contextlib.AbstractContextManager):
     def _start(self) -> None:
         self.control, theirs = socket.socketpair()
         boxed = not self.unsafe
-        setting = Setting(
-            self.limits, boxed, boxed and self.try_nested, self.notebook, self.given, tuple(writable_places())
-        )
+        nested, places = boxed and self.try_nested, tuple(sandbox_files.writable_places())
+        setting = Setting(self.limits, boxed, nested, self.notebook, self.given, places)
         argument = f"{theirs.fileno()} {setting.as_text()}"
         if self.unsafe:
             program = [sys.executable, "-B", str(self.folder / "course" / "inside"), argument]
-            environment = environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
+            environment = sandbox_files.environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
         else:
-            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/inside", argument])
+            inside = f"{sandbox_files.COURSE}/inside"
+            program = sandbox_files.bubblewrap(self.folder / "course", [sys.executable, "-B", inside, argument])
             environment = {}
         self.stderr_file = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
         self.process = subprocess.Popen(
@@ -133,7 +123,7 @@ class Sandbox(contextlib.AbstractContextManager):
         self.stderr_file.seek(0)
         lines = self.stderr_file.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
         if lines[0].startswith("bwrap: "):
-            raise SandboxMissing(
+            raise sandbox_files.SandboxMissing(
                 f"Learner code cannot be isolated here ({lines[0]}). Allow user namespaces on this machine, or use "
                 "--unsafe on code that you trust."
             )

@@ -1,13 +1,17 @@
-"""What learner code may import, copied for the sandbox: the learner's wing without this lesson's answers."""
+"""What a process sees in the sandbox: which files, and who it is there."""
 
 import contextlib
 import os
 import shutil
+import site
+import sys
 from pathlib import Path
 
 from helpers import corpus
 from helpers.corpus.provided import lay_down
+from helpers.errors import CourseError
 from helpers.grading import inside
+from helpers.grading.inside.protocol import HOME
 
 HELPERS = Path(__file__).resolve().parents[1]
 PROJECT = HELPERS.parent
@@ -25,6 +29,12 @@ WITHHELD_DATA = {
     "11": ("training_lines", "unseen_lines", "english_words", "french_words"),
     "12": ("language_text", "language_symbols", "language_unseen", "entropy_rate"),
 }
+COURSE = "/course"  # where the staged copy stands inside
+ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader
+DROP_ROOT = (
+    f"import os, sys; os.setgroups([]); os.setgid({ORDINARY_USER}); os.setuid({ORDINARY_USER}); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
@@ -54,7 +64,10 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     if fonts:
         lent = target / "matplotlib"
         lent.mkdir()
-        for file in font_lists():
+        home = Path(os.path.expanduser("~"))  # to import matplotlib in order to ask it takes longer
+        places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
+        places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
+        for file in [file for place in places if place for file in Path(place).glob("fontlist-*.json")]:
             with contextlib.suppress(OSError):
                 shutil.copyfile(file, lent / file.name)
     toml = PROJECT / "course.toml"
@@ -65,9 +78,114 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
 
 
-def font_lists() -> list[Path]:
-    """What matplotlib has written of this machine's fonts, where it keeps such (importing it to ask takes longer)."""
-    home = Path(os.path.expanduser("~"))
-    places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
-    places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
-    return [file for place in places if place for file in Path(place).glob("fontlist-*.json")]
+class SandboxMissing(CourseError):
+    """Learner code cannot be isolated on this machine. The message is for a person."""
+
+
+def find_bubblewrap() -> str:
+    program = shutil.which("bwrap", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/bin")
+    if program is None:
+        raise SandboxMissing(
+            "bubblewrap is not installed, so learner code cannot be isolated. Install it (on Debian and Ubuntu: "
+            "apt install bubblewrap), or use --unsafe on code that you trust."
+        )
+    return program
+
+
+def environment_inside(home: str = HOME) -> dict[str, str]:
+    """All environment variables that learner code sees."""
+    variables = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": home,
+        "USER": "learner",
+        "LOGNAME": "learner",
+        "LANG": "C.UTF-8",
+        **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": f"{home}/.ipython",
+        "TMPDIR": home,
+        "MPLCONFIGDIR": f"{home}/.matplotlib",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COURSE_STATIC_PAGE": "1",
+        "TORCH_COMPILE_DISABLE": "1",  # what is compiled gives the same numbers as what is not, after minutes
+    }
+    if site.ENABLE_USER_SITE:
+        variables["PYTHONUSERBASE"] = site.getuserbase()
+    return variables
+
+
+def runtime_folders() -> list[str]:
+    """The folders of this Python and its packages, besides the operating system's."""
+    folders = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+    executable = Path(sys.executable)
+    while executable.is_symlink():
+        executable = executable.parent / os.readlink(executable)
+        folders.append(os.path.normpath(executable.parent.parent))
+    folders += [*site.getsitepackages(), site.getusersitepackages()]
+    folders = [folder for folder in folders if os.path.isdir(folder)]
+    outermost = ["/usr"]
+    for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
+        covered = any(map(Path(folder).is_relative_to, outermost))
+        if not covered and folder != "/" and not PROJECT.is_relative_to(folder):
+            outermost.append(folder)
+    return outermost[1:]
+
+
+def writable_places() -> list[str]:
+    """Where learner code may write, each in memory and its own: not /tmp where Python itself is installed there."""
+    free = not any(Path(folder).is_relative_to("/tmp") for folder in runtime_folders())
+    return [HOME, "/dev/shm", *(["/tmp"] if free else [])]
+
+
+def view(course: Path) -> list[str]:
+    """bubblewrap's arguments for the files that learner code sees, all read-only."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if os.path.islink(name):
+            arguments += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            arguments += ["--ro-bind", name, name]
+    arguments += ["--perms", "0755", "--dir", "/etc"]
+    for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "nsswitch.conf"):
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    folders = runtime_folders()
+    installed = [os.path.join(place, "helpers") for place in [*site.getsitepackages(), site.getusersitepackages()]]
+    hidden = [str(PROJECT), *filter(os.path.isdir, installed)]
+    mounts = {folder: ["--ro-bind", folder, folder] for folder in folders}
+    mounted = [*folders, "/usr"]
+    mounts |= {folder: ["--tmpfs", folder] for folder in hidden if any(map(Path(folder).is_relative_to, mounted))}
+    for folder in sorted(mounts, key=len):
+        arguments += parents(folder) + mounts[folder]
+    return arguments + ["--ro-bind", str(course), COURSE]
+
+
+def parents(folder: str) -> list[str]:
+    """Arguments that make the folders above `folder` open to everyone, as bubblewrap would make them private."""
+    above = [parent for parent in reversed(Path(folder).parents) if str(parent) != "/"]
+    own = [str(parent) for parent in above if not parent.is_relative_to("/usr")]
+    return [word for parent in own for word in ("--perms", "0755", "--dir", parent)]
+
+
+def bubblewrap(course: Path, program: list[str]) -> list[str]:
+    """The command that runs `program` in the sandbox; `course` is the staged copy of the learner's wing.
+
+    Real root first arranges the view, so that an ordinary user can read an installation below /root, and then
+    becomes that user, who starts the sandbox proper: limits on processes do not hold for root.
+    """
+    bwrap = find_bubblewrap()
+    files = view(course)
+    inside = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    inside += [*files, "--proc", "/proc", "--dev", "/dev"]
+    for place in writable_places():
+        inside += ["--tmpfs", place]
+    for name, value in environment_inside().items():
+        inside += ["--setenv", name, value]
+    inside += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME, "--", *program]
+    if os.getuid() != 0:
+        return inside
+    inner = inside.index(str(course))
+    inside[inner] = COURSE
+    outside = [bwrap, "--die-with-parent", *files, *parents(bwrap), "--ro-bind", bwrap, bwrap]
+    outside += ["--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev", "--dir", "/tmp"]
+    outside += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--"]
+    return [*outside, sys.executable, "-I", "-S", "-c", DROP_ROOT, *inside]

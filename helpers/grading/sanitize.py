@@ -132,11 +132,9 @@ def _takes_long(text: str) -> bool:
     if len(text) > LONGEST or text.count("\n") > MOST_LINES or sum(map(text.count, "[]*_`!~|$\\&")) > MOST_BRACKETS:
         return True
     steps = re.compile(r"[ \t]*+(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*+)*+")
-    for line in text.splitlines():
-        head = steps.match(line)[0]
-        if len(re.findall(r">|[-+*]|\d+[.)]", head)) > MOST_NESTED or len(head.expandtabs()) > 8 * MOST_NESTED:
-            return True
-    return False
+    heads = (steps.match(line)[0] for line in text.splitlines())
+    marks = re.compile(r">|[-+*]|\d+[.)]")
+    return any(len(marks.findall(head)) > MOST_NESTED or len(head.expandtabs()) > 8 * MOST_NESTED for head in heads)
 
 
 def as_code(text: str) -> str:

@@ -13,10 +13,9 @@ from helpers.checking.make_keys import best_outputs
 from helpers.checking.vocabulary import Draw
 from helpers.grading import reference
 from helpers.grading.judge import Judge, Trial
-from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import SandboxFailed
 from helpers.grading.sandbox_files import HELPERS
-from helpers.grading.submission import Cell
+from helpers.grading.submission import Cell, SubmissionReport
 
 HOSTILE_CANARY = """
 import os, socket
@@ -45,23 +44,19 @@ torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
 
 def self_test(judge: Judge) -> None:
     """Reference full, blank 0, hostile canary 0 and no harm done; otherwise GraderBroken."""
+    answers = "".join(f"\n{key.name} = {key.correct!r}" for key in judge.keys.values() if key.kind == "quiz")
+    answers += perfect_answers(judge.lesson, judge.keys, judge.seed)
+    solution = Cell("reference", reference.PRELUDE + reference.blocks_source(judge.lesson) + answers)
     try:
-        _test_reference(judge)
+        for name, verdict in judge.judge_cells([solution]).verdicts.items():
+            if not verdict.passed or verdict.points != verdict.max_points:
+                reason = verdict.message.splitlines()[0] if verdict.message else "no reason given"
+                scored = f"{verdict.points:g} of {verdict.max_points:g}"
+                raise reference.GraderBroken(f"the reference solution scored {scored} in exercise {name}: {reason}")
         _must_be_nothing(judge.judge_cells([Cell("blank", "")]), "a blank submission")
         _test_canary(judge)
     except SandboxFailed as error:
         raise reference.GraderBroken(f"the sandbox stopped: {error}") from None
-
-
-def _test_reference(judge: Judge) -> None:
-    answers = "".join(f"\n{key.name} = {key.correct!r}" for key in judge.keys.values() if key.kind == "quiz")
-    answers += perfect_answers(judge.lesson, judge.keys, judge.seed)
-    result = judge.judge_cells([Cell("reference", reference.PRELUDE + reference.blocks_source(judge.lesson) + answers)])
-    for name, verdict in result.verdicts.items():
-        if not verdict.passed or verdict.points != verdict.max_points:
-            reason = verdict.message.splitlines()[0] if verdict.message else "no reason given"
-            scored = f"{verdict.points:g} of {verdict.max_points:g}"
-            raise reference.GraderBroken(f"the reference solution scored {scored} in exercise {name}: {reason}")
 
 
 def _test_canary(judge: Judge) -> None:
@@ -72,9 +67,8 @@ def _test_canary(judge: Judge) -> None:
     exercises = [name for name, key in judge.keys.items() if key.kind == "exercise"]
     wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
     with tempfile.NamedTemporaryFile() as secret, socket.create_server(("127.0.0.1", 0)) as server:
-        canary = HOSTILE_CANARY.format(
-            paths=[*map(str, paths), secret.name], places=places, port=server.getsockname()[1]
-        )
+        port = server.getsockname()[1]
+        canary = HOSTILE_CANARY.format(paths=[*map(str, paths), secret.name], places=places, port=port)
         with Trial(judge, [Cell("canary", canary + wrong)]) as trial:
             for name in exercises:
                 trial.verdict(name)
@@ -122,10 +116,7 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
         table += [[[[args[0][::-1]], kwargs], out[::-1]] for args, kwargs, out in lists]
         # Or for the first ones alone, with a model that never ends.
         endless = [out["endless"] if isinstance(out, dict) and "endless" in out else [] for out in best]
-        table += [
-            [[[inputs[0][0][: len(out)]], inputs[1]], out]
-            for inputs, out in zip(inputs_of, endless, strict=True)
-            if out
-        ]
+        asked = [(inputs, out) for inputs, out in zip(inputs_of, endless, strict=True) if out]
+        table += [[[[args[0][: len(out)]], kwargs], out] for (args, kwargs), out in asked]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source

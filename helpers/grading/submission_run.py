@@ -4,8 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from helpers.grading.inside.cell_outputs import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
-from helpers.grading.inside.cell_runner import PATIENCE
+from helpers.grading.inside.cell_runner import ERROR_BYTES, PATIENCE, RICH_BYTES, TEXT_BYTES
 from helpers.grading.learner_process import LearnerProcess, Lost
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
@@ -18,6 +17,15 @@ NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFError", "StdinNotImplementedError")
 MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds for calls without an answer, together; of each even so
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
+TOO_MUCH_TEXT = "This notebook has too much output; the rest was left out.\n"
+TOO_MUCH = {"output_type": "stream", "name": "stderr", "text": TOO_MUCH_TEXT}  # once a page cannot hold more
+LOST_WORDS = {
+    "too slow": "it did not end in time",
+    "memory": "it took more memory than a submission may take",
+    "crowd": "it started too many processes, or took more processor time with them than a submission may take",
+    "stopped": "it stopped the process that it ran in",
+    "garbage": "it sent something that is not an output",
+}
 
 
 class SubmissionRun:
@@ -125,8 +133,7 @@ class SubmissionRun:
             reply = self.process.ask(request, 10)
             bindings = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
             self.rebound = {str(name) for name in reply["changed"]} & set(self.exercises)
-            self.flag_patches(reply["patched"])
-            self.flag_devices(reply["moved"])
+            self.flag_around(reply)
             self.bindings = bindings
             self.seen_alive = True
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
@@ -158,15 +165,13 @@ class SubmissionRun:
                 raise Lost("too slow") from None
             raise
 
-    def flag_devices(self, moved) -> None:
-        """Say so where code asked for a device that is not here and ran on the processor instead."""
-        if moved:
-            names = " and ".join(sorted({str(name)[:20] for name in list(moved)[:5]}))
+    def flag_around(self, reply: dict) -> None:
+        """Say so where code replaced what observes it, or asked for a device that is not here."""
+        if patched := [str(name)[:80] for name in reply["patched"]]:
+            self.flags.append(f"Its code replaced {', '.join(patched[:5])}.")
+        if moved := [str(name)[:20] for name in reply["moved"]]:
+            names = " and ".join(sorted(set(moved[:5])))
             self.flags.append(f"Its code asks for the device {names}, which is not here; it ran on the processor.")
-
-    def flag_patches(self, patched) -> None:
-        if patched:
-            self.flags.append(f"Its code replaced {', '.join(str(name)[:80] for name in list(patched)[:5])}.")
 
     def _run_cell(self, cell: Cell) -> bool:
         """Run one cell, unless it is left out. False where it ended the process: it is left out from now on."""
@@ -183,9 +188,9 @@ class SubmissionRun:
             wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
             self.seen_alive = False
             reply = self.process.ask(request, wait + GRACE)
-            self.outputs[cell.id] = self._bound_outputs(
-                [clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]]
-            )
+            outputs = [clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]]
+            self.output_left -= sum(len(str(output)) for output in outputs)
+            self.outputs[cell.id] = outputs if self.output_left >= 0 else [TOO_MUCH]
             error = str(reply["error"])[:MOST_ERROR]
         except Lost as lost:
             endless = lost.reason == "died" and time.monotonic() - started > seconds
@@ -196,43 +201,20 @@ class SubmissionRun:
             return False
         if error:
             self.errors[cell.id] = error
-            self._flag_error(cell, error)
-        if error.startswith("CellTimeout"):
+        kind = error.split(":")[0].split(" ")[0]
+        if kind == "CellTimeout":
             self.flags.append(f"Cell {cell.id} was stopped after {round(seconds, 1):g} s.")
+        elif error and not cell.trusted and kind not in NOT_RAISED:
+            # It did not raise at home, or it lacks what exists only there.
+            if cell.ran or cell.ran is None and kind in MISSING_HERE:
+                where = " here, though not at home" if cell.ran else " here"
+                self.flags.append(f"Cell {cell.id} raised {error}{where}; its other statements were run.")
         return True
 
-    def _flag_error(self, cell: Cell, error: str) -> None:
-        """Flag a learner's cell that raised here and not at home, or that lacks what exists only at home."""
-        kind = error.split(":")[0].split(" ")[0]
-        if cell.trusted or cell.ran is False or kind in (*NOT_RAISED, "CellTimeout"):
-            return
-        if cell.ran or kind in MISSING_HERE:
-            where = " here, though not at home" if cell.ran else " here"
-            self.flags.append(f"Cell {cell.id} raised {error}{where}; its other statements were run.")
-
-    def _bound_outputs(self, outputs: list[dict]) -> list[dict]:
-        """The outputs, or a word in their place once the submission has shown more than a page can hold."""
-        self.output_left -= sum(len(str(output)) for output in outputs)
-        if self.output_left >= 0:
-            return outputs
-        return [
-            {
-                "output_type": "stream",
-                "name": "stderr",
-                "text": "This notebook has too much output; the rest was left out.\n",
-            }
-        ]
-
     def _leave_out(self, cell: Cell, reason: str) -> None:
-        reasons = {
-            "too slow": "it did not end in time",
-            "memory": "it took more memory than a submission may take",
-            "crowd": "it started too many processes, or took more processor time with them than a submission may take",
-            "stopped": "it stopped the process that it ran in",
-            "garbage": "it sent something that is not an output",
-        }.get(reason, "it ended the process (an exit, a crash or too little memory)")
-        self.left_out[cell.id] = f"this code was left out: {reasons}"
-        self.flags.append(f"Cell {cell.id} was left out: {reasons}.")
+        words = LOST_WORDS.get(reason, "it ended the process (an exit, a crash or too little memory)")
+        self.left_out[cell.id] = f"this code was left out: {words}"
+        self.flags.append(f"Cell {cell.id} was left out: {words}.")
 
 
 def error_output(name: str, text: str) -> dict:
@@ -261,5 +243,4 @@ def clean_output(output: dict) -> dict:
     data = {str(mime)[:80]: body for mime, body in output["data"].items() if isinstance(body, str)}
     if sum(map(len, data.values())) > 2 * RICH_BYTES:
         data = {"text/plain": "This output is too large and was left out."}
-    cleaned = {"output_type": kind, "data": data, "metadata": {}}
-    return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned
+    return {"output_type": kind, "data": data, "metadata": {}}

@@ -55,64 +55,56 @@ def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
 def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
     unread = _only_shown(statement)
     for node in ast.walk(statement):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from _import_phrases(node)
-        elif isinstance(node, ast.Attribute):
-            yield from _attribute_phrases(node)
+        for home, name in _names_of_modules(node):
+            full = f"{home}.{name}" if home else name
+            package = full.split(".")[0]
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and package in MODULES and not full.startswith(OF_NO_USE):
+                yield MODULES[package]
+            if CHECK.fullmatch(full):
+                yield "reaches into the check itself"
+            if name in AROUND:
+                yield "looks at what runs around it"
+            if name in HOMES and id(node) not in unread:
+                yield FILES_OF_OTHERS
+            if home in OF_MODULES and name in OF_MODULES[home][0]:
+                yield OF_MODULES[home][1]
+            if home in REPLACED and isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                if _is_there(home, name):
+                    yield "replaces functions of torch or Python"
+        if isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef, ast.alias)):
+            if SEEING & {getattr(node, field, None) for field in ("id", "attr", "name")}:
+                yield "interferes with how calls are seen"
         elif isinstance(node, ast.Call) and node.args:
-            yield from _call_phrases(node)
+            if _called(node) in ("setattr", "delattr") and _replaces(node.args):
+                yield "replaces functions of torch or Python"
+            if _called(node) in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
+                yield FILES_OF_OTHERS
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
             if CHECK.fullmatch(node.value):
                 yield "reaches into the check itself"
             if node.value.split() == [node.value] and PLACES.match(node.value):
                 yield FILES_OF_OTHERS
-        names = {getattr(node, field, None) for field in ("id", "attr", "name")}
-        if isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef)) and names & SEEING:
-            yield "interferes with how calls are seen"
-        if isinstance(node, ast.Attribute) and node.attr in HOMES and id(node) not in unread:
-            yield FILES_OF_OTHERS
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if getattr(node.right, "value", None) in FOLDERS:
                 yield FILES_OF_OTHERS
 
 
-def _call_phrases(node: ast.Call) -> Iterator[str]:
-    called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
-    if called in ("setattr", "delattr") and _replaces(node.args):
-        yield "replaces functions of torch or Python"
-    if called in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
-        yield FILES_OF_OTHERS
+def _names_of_modules(node: ast.AST) -> list[tuple[str, str]]:
+    """(module, name) of what is imported, or asked of what may be a module, as of torch.nn.functional; the module is
+    empty where it is none, or longer."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(getattr(node, "module", None) or "", alias.name) for alias in node.names]
+    if not isinstance(node, ast.Attribute):
+        return []
+    parts, inner = [], node.value
+    while isinstance(inner, ast.Attribute) and len(parts) < 3:
+        parts.append(inner.attr)
+        inner = inner.value
+    return [(".".join([inner.id, *reversed(parts)]) if isinstance(inner, ast.Name) else "", node.attr)]
 
 
-def _import_phrases(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    home = getattr(node, "module", None)
-    for alias in node.names:
-        name = f"{home}.{alias.name}" if home else alias.name
-        if name.split(".")[0] in MODULES and not name.startswith(OF_NO_USE):
-            yield MODULES[name.split(".")[0]]
-        if CHECK.fullmatch(name):
-            yield "reaches into the check itself"
-        if alias.name in SEEING:
-            yield "interferes with how calls are seen"
-        if alias.name in AROUND:
-            yield "looks at what runs around it"
-        if alias.name in HOMES:
-            yield FILES_OF_OTHERS
-        if home in OF_MODULES and alias.name in OF_MODULES[home][0]:
-            yield OF_MODULES[home][1]
-
-
-def _attribute_phrases(node: ast.Attribute) -> Iterator[str]:
-    text = _dotted(node)
-    if node.attr in AROUND:
-        yield "looks at what runs around it"
-    home = text.rpartition(".")[0]
-    if home in OF_MODULES and node.attr in OF_MODULES[home][0]:
-        yield OF_MODULES[home][1]
-    if home in REPLACED and not isinstance(node.ctx, ast.Load) and _is_there(home, node.attr):
-        yield "replaces functions of torch or Python"
-    if CHECK.fullmatch(text):
-        yield "reaches into the check itself"
+def _called(node: ast.Call) -> str:
+    return getattr(node.func, "id", "") or getattr(node.func, "attr", "")
 
 
 def _replaces(arguments: list[ast.expr]) -> bool:
@@ -133,15 +125,6 @@ def _is_there(home: str, name: str) -> bool:
     return hasattr(owner, name)
 
 
-def _dotted(node: ast.Attribute) -> str:
-    """Such as torch.nn.functional; "" where it is longer or no module's."""
-    parts, inner = [], node
-    while isinstance(inner, ast.Attribute) and len(parts) < 4:
-        parts.append(inner.attr)
-        inner = inner.value
-    return ".".join([inner.id, *reversed(parts)]) if isinstance(inner, ast.Name) else ""
-
-
 def _only_shown(statement: ast.stmt) -> set[int]:
     """What is a docstring, is only shown to a person or words an error, by id; not what a file is opened with there."""
     displayed, opened = [], []
@@ -153,13 +136,10 @@ def _only_shown(statement: ast.stmt) -> set[int]:
         elif isinstance(node, ast.Assert) and node.msg is not None:
             displayed.append(node.msg)
         elif isinstance(node, ast.Call):
-            called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+            called = _called(node)
             (displayed if called in SAYING else opened if called in FILES else []).extend(node.args)
-    return _ids_below(displayed) - _ids_below(opened)
-
-
-def _ids_below(nodes: list[ast.expr]) -> set[int]:
-    return {id(inner) for node in nodes for inner in ast.walk(node)}
+    below = [{id(inner) for node in nodes for inner in ast.walk(node)} for nodes in (displayed, opened)]
+    return below[0] - below[1]
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
@@ -179,19 +159,13 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
             yield f"a banned name through {ast.unparse(item)[:60]}"
         if not isinstance(item, ast.Call):
             continue
-        name = item.func.id if isinstance(item.func, ast.Name) else getattr(item.func, "attr", "")
+        name = _called(item)
         if name in REACHING and (item.args or item.keywords):  # else it is a model's own .eval()
             if name == "getattr" and item.args and getattr(item.args[0], "id", "") == "self":
                 continue  # parts of one's own, by number
             texts = item.args[1:2] if name == "getattr" else item.args[:1]
             if not texts or any(_mentions(text, banned) or not isinstance(text, ast.Constant) for text in texts):
                 yield f"what it calls through {name}"
-
-
-def runs_text(node: ast.AST, banned: set[str]) -> list[str]:
-    """The detours of a statement that runs code given as text."""
-    runs = any(isinstance(item, ast.Name) and item.id in RUNNING for item in ast.walk(node))
-    return list(detours_in(node, banned)) if runs else []
 
 
 def _is_namespace(node: ast.AST) -> bool:

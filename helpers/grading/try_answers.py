@@ -14,9 +14,8 @@ from typing import Any
 from helpers.course import course
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool, default_jobs
-from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.submission import Cell
+from helpers.grading.submission import Cell, ExerciseReport, SubmissionReport
 
 LARGEST_FILE = 1 << 20
 
@@ -60,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
                 continue
             for report in reports_of(file, answer, lesson.name):
                 right = right and is_right(report)
-                print((as_json if args.json else as_lines)(file.id, report), flush=True)
+                shown = f"{file.id}\n{report.text}" if report.exercise else f"✗ {file.id}\n  {report.message}"
+                print(as_json(file.id, report) if args.json else shown, flush=True)
     return 2 if not complete else int(not right and not args.json)
 
 
@@ -114,20 +114,9 @@ def is_right(report: ExerciseReport) -> bool:
 
 def as_json(file: str, report: ExerciseReport) -> str:
     """One line: a file, an exercise (null where the file defines none) and what became of it."""
-    fields = {
-        "file": file,
-        "exercise": report.exercise or None,
-        "points": report.points,
-        "max_points": report.max_points,
-        "passed": is_right(report),
-        "mistake": report.mistake,
-        "message": report.message,
-    }
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def as_lines(file: str, report: ExerciseReport) -> str:
-    return f"{file}\n{report.text}" if report.exercise else f"✗ {file}\n  {report.message}"
+    fields = {"file": file, "exercise": report.exercise or None}
+    fields |= {name: getattr(report, name) for name in ("points", "max_points", "passed", "mistake", "message")}
+    return json.dumps(fields | {"passed": is_right(report)}, ensure_ascii=False)
 
 
 def read_source(path: Path) -> str:

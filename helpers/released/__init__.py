@@ -1,7 +1,8 @@
 """A lesson's notebook as it is released: what `course build` makes of the solution, whatever lies in notebooks/.
 
 A notebook in notebooks/ is somebody's working copy, which may hold answers. Pack, book and grader take the release from
-the solution notebook, without its answers, as nbgrader's own preprocessors do (helpers/authoring/release.py).
+the solution notebook, without its answers, as nbgrader's own preprocessors do, with two differences: an answer that is
+a value (`quiz_1 = None`) needs no stub, and `**options` of the course's own is no part of the skeleton.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import re
 from pathlib import Path
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-OPTIONS = ", **options):"  # arguments of the course's own, which a skeleton doesn't show
+OPTIONS = ", **options):"
 CODE_STUB, TEXT_STUB = "raise NotImplementedError", "*Write your answer here.*"
 
 
@@ -27,7 +28,8 @@ def solution_of(source: str) -> str:
 def released_notebook(solution: Path) -> dict:
     """The learner's notebook of the solution notebook at `solution`, without outputs. Raises OSError or ValueError."""
     notebook = json.loads(solution.read_text(encoding="utf-8"))
-    return {**notebook, "cells": [_released(cell) for cell in notebook["cells"]]}
+    bare: dict[str, dict] = {"code": {"outputs": [], "execution_count": None}}
+    return {**notebook, "cells": [released_cell(cell) | bare.get(cell["cell_type"], {}) for cell in notebook["cells"]]}
 
 
 def differs(working_copy: Path, solution: Path) -> bool:
@@ -59,38 +61,29 @@ def told_of_working_copies(names: list[str], what: str) -> list[str]:
     ]
 
 
-def _released(cell: dict) -> dict:
+def released_cell(cell: dict) -> dict:
+    """A cell of the solution notebook without its answer, locked and marked as nbgrader does; outputs stay."""
     source, metadata = "".join(cell["source"]), dict(cell["metadata"])
-    facts = metadata.get("nbgrader")
-    if facts:
+    if facts := metadata.get("nbgrader"):
         if facts["solution"]:
-            source = _without_answer(source, cell["cell_type"], facts["grade_id"]).replace(OPTIONS, "):")
+            source = without_answer(source, cell["cell_type"], facts["grade_id"])
         if facts["locked"] or facts["grade"] and not facts["solution"]:
             metadata["editable"] = False
         metadata["deletable"] = False
         own = {"cell_type": cell["cell_type"], "checksum": _checksum(source, cell["cell_type"], facts)}
         metadata["nbgrader"] = {**facts, **own}
-    released = {**cell, "source": source, "metadata": metadata}
-    return released | {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else released
+    return {**cell, "source": source, "metadata": metadata}
 
 
-def _without_answer(source: str, kind: str, name: str) -> str:
+def without_answer(source: str, kind: str, name: str) -> str:
     """The text of an answer cell with a stub in place of each solution, or of the whole where none is marked."""
     stub = CODE_STUB if kind == "code" else TEXT_STUB
-    kept, inside = [], False
-    for line in source.split("\n"):
-        if BEGIN in line:
-            inside = True
-            kept.append(line[: len(line) - len(line.lstrip())] + stub)
-        elif END in line:
-            inside = False
-        elif not inside:
-            kept.append(line)
     if BEGIN not in source:
         return stub
+    source = re.sub(rf"^( *){BEGIN}.*?{END}$", rf"\1{stub}", source, flags=re.DOTALL | re.MULTILINE)
     if re.search(rf"^{re.escape(name)} = None\b", source, re.MULTILINE):  # a value needs no stub to run
-        kept = [line for line in kept if line != stub]
-    return "\n".join(kept)
+        source = "\n".join(line for line in source.split("\n") if line != stub)
+    return source.replace(OPTIONS, "):")
 
 
 def _checksum(source: str, kind: str, facts: dict) -> str:

@@ -1,14 +1,10 @@
 """Other ways to write a sentence with the translator: a learner's own loop, or with a cache."""
 
-import functools
-
 import torch
 
 from helpers.translator.network import placed
 from helpers.translator.trained import MAX_LEN, greedy
 from helpers.translator.word_ids import BOS, EOS, PAD
-
-LONGEST = MAX_LEN - 1
 
 
 @torch.no_grad()
@@ -19,26 +15,26 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
     """
     memory = network.encode(src)
     if "greedy_decode" in parts:
-        return list(parts["greedy_decode"](lambda ids: network.decode(ids, memory, src)[:, -1], BOS, EOS, LONGEST))
+        return list(parts["greedy_decode"](lambda ids: network.decode(ids, memory, src)[:, -1], BOS, EOS, MAX_LEN - 1))
     if "cached_attention" in parts:
         return _with_cache(network, memory, src, parts["cached_attention"])
-    if "causal_mask" in parts and hasattr(network, "parts"):
-        return _with_cache(network, memory, src, functools.partial(_attend_masked, network.parts))
-    return greedy(network, src)[0].tolist()
+    if "causal_mask" not in parts or not hasattr(network, "parts"):
+        return greedy(network, src)[0].tolist()
 
+    def attend_masked(q, k, v, cache):
+        """One query against all keys so far, under the mask that the part gives for it: (out, the cache with k, v)."""
+        if cache is not None:
+            k, v = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (k, v), strict=True))  # (1, H, t + 1, d_k)
+        return network.parts.attend(q, k, v, network.parts.causal_mask(1, k.shape[-2]))[0], (k, v)
 
-def _attend_masked(parts, q, k, v, cache):
-    """One query against all keys so far, under the mask that the part gives for it: (out, the cache with k and v)."""
-    if cache is not None:
-        k, v = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (k, v), strict=True))  # (1, H, t + 1, d_k)
-    return parts.attend(q, k, v, parts.causal_mask(1, k.shape[-2]))[0], (k, v)
+    return _with_cache(network, memory, src, attend_masked)
 
 
 def _with_cache(network, memory, src, attend) -> list[int]:
     """One word at a time, each block's self-attention through its own cache."""
     ids, caches = [BOS], [None] * len(network.blocks)
     mask = (src != PAD)[:, None, None, :]
-    for t in range(LONGEST):
+    for t in range(MAX_LEN - 1):
         y = placed(network.parts, torch.tensor([ids]), network.tokens, network.positions)[:, t:]  # (1, 1, D)
         for i, block in enumerate(network.blocks):
             own = block.self_attention

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from helpers.translator.network import FINISHED_PARTS
-from helpers.translator.parts import PART
+from helpers.translator.parts import WHOLE
 
 
 class PartFailed(Exception):
@@ -56,7 +56,7 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
             given = [(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)]
             if not all(a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in given):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
-            if not PART[name].whole:
+            if name not in WHOLE:
                 _compare_shapes(name, result, FINISHED_PARTS[name](*before, **kwargs))
         return result
 
@@ -82,15 +82,14 @@ def _kind(thing) -> str:
 
 
 def short(error: BaseException) -> str:
+    """The first line of what an error says; one of the learner's own may fail to say anything."""
     try:
-        first = (str(error).strip().splitlines() or [""])[0]
+        return (str(error).strip().splitlines() or [""])[0][:160]
     except Exception:
-        first = ""
-    return first[:160]
+        return ""
 
 
 def _built(name: str, part: type, sizes: tuple, options: dict, ran: set[str]) -> nn.Module:
-    """An instance of a replaced module; PartFailed where there is none."""
     try:
         module = part(*sizes, **options)
     except NotImplementedError as error:

@@ -11,9 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.translator import finished_parts
-from helpers.translator.parts import PARTS
-
-OPENING = {part.name for part in PARTS if part.opens}  # without one, F.scaled_dot_product_attention does all of it
+from helpers.translator.parts import OPENING, PARTS
 
 
 class Parts:
@@ -23,9 +21,7 @@ class Parts:
         self.replaced = dict(replaced or {})
 
     def __getattr__(self, name: str) -> Callable:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        part = self.__dict__["replaced"].get(name) or FINISHED_PARTS.get(name)
+        part = None if name.startswith("_") else self.__dict__["replaced"].get(name) or FINISHED_PARTS.get(name)
         if part is None:
             raise AttributeError(name)
         return part
@@ -49,10 +45,8 @@ class Parts:
             weights = self.masked_softmax(scores, mask)
         elif "softmax_with_temperature" in self.replaced:
             weights = self.softmax_with_temperature(self.mask_scores(scores, mask), 1.0)
-        elif "softmax" in self.replaced:
-            weights = self.softmax(self.mask_scores(scores, mask))
         else:
-            weights = F.softmax(self.mask_scores(scores, mask), dim=-1)
+            weights = self.softmax(self.mask_scores(scores, mask))
         return self.weighted_values(weights, V), weights
 
 
@@ -62,9 +56,7 @@ class AttentionHead(nn.Module):
     def __init__(self, d_model, d_head, parts=None):
         super().__init__()
         self.parts = parts or Parts()
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_model, d_head, bias=False)
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
+        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_head, bias=False) for _ in range(3))
 
     def forward(self, x, mask=None):
         return self.parts.attend(self.W_q(x), self.W_k(x), self.W_v(x), mask)[0]  # (..., T, d_head)
@@ -78,10 +70,7 @@ class MultiHeadAttention(nn.Module):
         if d_model % num_heads:
             raise ValueError(f"{num_heads} heads do not divide a width of {d_model}")
         self.parts, self.num_heads = parts or Parts(), num_heads
-        self.W_q = nn.Linear(d_model, d_model)
-        self.W_k = nn.Linear(d_model, d_model)
-        self.W_v = nn.Linear(d_model, d_model)
-        self.W_o = nn.Linear(d_model, d_model)
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, query, key=None, value=None, mask=None):
         parts, heads = self.parts, self.num_heads
@@ -181,8 +170,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.parts, self.pad_id = parts or Parts(), pad_id
         self.encoder = self.parts.module("Encoder", src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.tokens = nn.Embedding(tgt_vocab, d_model)
-        self.positions = nn.Embedding(max_len, d_model)
+        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
         sizes = d_model, num_heads, d_ff
         self.blocks = nn.ModuleList(self.parts.module("DecoderBlock", *sizes) for _ in range(num_layers))
         self.unembed = nn.Linear(d_model, tgt_vocab)

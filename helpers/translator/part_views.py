@@ -25,12 +25,7 @@ def view_of(trial, sentence: str, parts: dict) -> tuple[list[Fact], list]:
 
 def attention_view(trial, sentence, parts):
     """The telling head, and where each French word looks."""
-    return [], _map(trial, sentence)
-
-
-def _map(trial, sentence) -> list:
-    picture = figures.attention_map(trial, sentence)
-    return [picture] if picture else []
+    return [], figures.attention_map(trial, sentence)
 
 
 def ids_view(trial, sentence, parts):
@@ -38,19 +33,17 @@ def ids_view(trial, sentence, parts):
     table, words = state()["encoder.tokens.weight"], sentence.split()
     ids = parts.encode(sentence, english).tolist()
     said = [Fact("ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False)))]
-    for word, row in zip(words, _neighbors(table, parts, ids), strict=False):
+    if "fixed_neighbors" in parts.replaced:
+        neighbors = parts.fixed_neighbors(table.clone(), 3)[ids]
+    else:
+        cosines = parts.cosine_similarity(table[ids], table.clone()).clone()
+        cosines[torch.arange(len(ids)), ids] = -torch.inf
+        cosines[:, PAD] = -torch.inf
+        neighbors = cosines.topk(3).indices
+    for word, row in zip(words, neighbors.tolist(), strict=False):
         near_words = ", ".join(english_list[i] for i in row if 0 <= i < len(english_list))
         said.append(Fact(f"nearest to {word}: {near_words}"))
     return said, [figures.rows_of_table(parts.embed(torch.tensor(ids), table), words)]
-
-
-def _neighbors(table, parts, ids) -> list[list[int]]:
-    if "fixed_neighbors" in parts.replaced:
-        return parts.fixed_neighbors(table.clone(), 3)[ids].tolist()
-    cosines = parts.cosine_similarity(table[ids], table.clone()).clone()
-    cosines[torch.arange(len(ids)), ids] = -torch.inf
-    cosines[:, PAD] = -torch.inf
-    return cosines.topk(3).indices.tolist()
 
 
 def order_view(trial, sentence, parts):
@@ -64,7 +57,7 @@ def order_view(trial, sentence, parts):
         row[:length] = row[torch.randperm(length, generator=generator)]
     mixed = evaluation.nats_a_word(trial.network, batch._replace(src=src))
     said = [_loss("without any positions", blind), _loss("with the English words shuffled", mixed)]
-    return said, _map(trial, sentence)
+    return said, figures.attention_map(trial, sentence)
 
 
 def _loss(label: str, nats: float, indent: str = "") -> Fact:
@@ -109,7 +102,7 @@ def divisor_view(trial, sentence, parts):
             label, shown = f"divided by {words}", f"{moves:.3f}"
             row = Row("largest derivative of a weight with respect to its query", label, moves, shown)
             said.append(Fact(f"  largest derivative of a weight with respect to its query, {label}: {shown}", (row,)))
-    return said, _map(trial, sentence)
+    return said, figures.attention_map(trial, sentence)
 
 
 def leak_view(trial, sentence, parts):
@@ -131,29 +124,24 @@ def leak_view(trial, sentence, parts):
         row = parts.masked_softmax(torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
         said.append(Fact("a fully masked row becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
     if "leaks_future" in parts.replaced:
-        said.append(_leaks_found(parts.leaks_future))
-    return said, _map(trial, sentence)
-
-
-def _leaks_found(leaks_future) -> Fact:
-    """Run the learner's detector on the decoder's self-attention, with its mask and without."""
-    attention = machine().blocks[0].self_attention
-    x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
-    mask = FINISHED_PARTS["causal_mask"](6)
-    with_mask = leaks_future(lambda y: attention(y, mask=mask)[0], x)
-    without = leaks_future(lambda y: attention(y)[0], x)
-    return Fact(f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}")
+        attention, mask = machine().blocks[0].self_attention, FINISHED_PARTS["causal_mask"](6)
+        x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
+        with_mask = parts.leaks_future(lambda y: attention(y, mask=mask)[0], x)
+        found = f"with its mask {with_mask}, without it {parts.leaks_future(lambda y: attention(y)[0], x)}"
+        said.append(Fact(f"your leaks_future on the decoder's self-attention: {found}"))
+    return said, figures.attention_map(trial, sentence)
 
 
 def temperature_view(trial, sentence, parts):
     """Lesson 6: the loss against the temperature of the softmax in attention."""
     batch, points = evaluation.unseen(evaluation.LOSS_SENTENCES), []
+    name = "softmax_with_temperature" if "softmax_with_temperature" in parts.replaced else "softmax"
     for temperature in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0):
-        if "softmax_with_temperature" in parts.replaced:
-            heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts.softmax_with_temperature(x, t)}
-        else:
-            heated = {"softmax": lambda x, dim=-1, t=temperature: parts.softmax(x / t, dim)}
-        points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
+        heated = {
+            "softmax_with_temperature": lambda x, _t, t=temperature: parts.softmax_with_temperature(x, t),
+            "softmax": lambda x, dim=-1, t=temperature: parts.softmax(x / t, dim),
+        }
+        points.append((temperature, evaluation.nats_a_word(machine(**{name: heated[name]}), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return [Fact("the loss is NaN at every temperature: there is no curve to draw")], []
     said = "nats per word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
@@ -172,7 +160,7 @@ def head_view(trial, sentence, parts):
         what = f"context shift in the whole encoder, {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
         facts.append(Fact(said, tuple(Row(what, *word) for word in turned)))
-    return facts, _map(trial, sentence)
+    return facts, figures.attention_map(trial, sentence)
 
 
 def _no_attention(Q, K, V, mask=None):
@@ -196,7 +184,7 @@ def heads_view(trial, sentence, parts):
         rows = (Row(what, f"block {i}, head {h}", value, shown[h]) for h, value in enumerate(row))
         said.append(Fact(f"how far attention of block {i} moves without each head: {'  '.join(shown)}", tuple(rows)))
     if any(item is None or not item.isfinite().any() for item in seen):
-        return said, _map(trial, sentence)
+        return said, figures.attention_map(trial, sentence)
     return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]
 
 
@@ -215,7 +203,7 @@ def filter_view(trial, sentence, parts):
         values, ids = cut.softmax(-1).topk(4)
         shown = "  ".join(f"{french_list[i]} {p:.2f}" for p, i in zip(values.tolist(), ids.tolist(), strict=True) if p)
         said.append(Fact(f"  {words}: {shown}; {int(torch.isfinite(cut).sum())} words left"))
-    return said, _map(trial, sentence)
+    return said, figures.attention_map(trial, sentence)
 
 
 def beam_view(trial, sentence, parts):
@@ -225,4 +213,4 @@ def beam_view(trial, sentence, parts):
     memory = network.encode(src)
     ids, score = parts.beam_search(lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
     said = f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"
-    return [Fact(said)], _map(trial, sentence)
+    return [Fact(said)], figures.attention_map(trial, sentence)

@@ -16,8 +16,8 @@ EVEN = 0.005  # among weights that differ by less, rounding decides which is the
 
 
 @torch.no_grad()
-def attention_map(trial, sentence: str) -> Picture | None:
-    """Left: the encoder's most telling head over the sentence. Right: where each French word looks.
+def attention_map(trial, sentence: str) -> list[Picture]:
+    """One picture: the encoder's most telling head over the sentence, and beside it where each French word looks.
 
     None where the learner's modules show neither, or only NaN.
     """
@@ -28,9 +28,9 @@ def attention_map(trial, sentence: str) -> Picture | None:
     inside, across = (w if w is not None and w.isfinite().any() else None for w in (seen.encoder[layer], seen.cross))
     shown = [item for item in (inside, across) if item is not None]
     if not shown:
-        return None
+        return []
     height = 1.6 + 0.3 * max(len(words), len(written) + 1)
-    figure, axes = new_figure(8.4 if len(shown) == 2 else 4.6, height, 1, max(len(shown), 1), squeeze=False)
+    figure, axes = new_figure(8.4 if len(shown) == 2 else 4.6, height, 1, len(shown), squeeze=False)
     axes, said = list(axes[0]), []
     if inside is not None:
         matrix = inside[0, head]
@@ -41,11 +41,10 @@ def attention_map(trial, sentence: str) -> Picture | None:
         said.append("From French to English: " + _strongest(matrix, rows, words))
         title = "From French to English\nmean of the last block's heads"
         _looks(axes.pop(0), matrix, rows[: len(matrix)], words, title)
-    return Picture(figure, "Attention weights over the words. " + " ".join(said))
+    return [Picture(figure, "Attention weights over the words. " + " ".join(said))]
 
 
 def _looks(ax, weights, rows, columns, title: str):
-    """Attention weights, with the names of their axes."""
     weight_map(ax, weights, rows, columns, tilted=True, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
 

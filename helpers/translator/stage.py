@@ -7,7 +7,7 @@ import html
 import inspect
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -55,26 +55,19 @@ class Trial:
 def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str, object]) -> None:
     """Everything that `at_work` shows."""
     parts, problem = parts_of(answers, named, names)
+    problem = problem or unknown_words(sentence)
     if problem:
-        return _show_line(problem)
-    problem = unknown_words(sentence)
-    if problem:
-        return _show_line(problem)
+        return _show([Fact(problem)])
     finished = attempt_finished(sentence)
     yours = attempt(parts, sentence)
     if yours.unanswered:
-        return _show_line(unanswered_line(*(unanswered(parts, sentence) or parts)))
-    if in_notebook():
-        _show_once(yours, parts)
+        still = [name for name, part in parts.items() if attempt({name: part}, sentence).unanswered]
+        return _show([Fact(unanswered_line(*(still or parts)))])
+    view, who = (*yours.facts, *map(repr, yours.pictures)), listed([called(*part) for part in parts.items()])
+    if in_notebook() and parts and view and SHOWN.setdefault(view, who) != who:  # another cell has drawn the same
+        yours.facts, yours.pictures = [Fact(f"all else is as above, with {SHOWN[view]}")], []
     _show(facts(yours, finished, sentence, parts), yours.pictures)
     _show_box(parts)
-
-
-def _show_once(trial: Trial, parts: Mapping[str, Callable]) -> None:
-    """What another cell has shown of other parts is not drawn once more: a line says where it is."""
-    view, who = (*trial.facts, *map(repr, trial.pictures)), listed([called(*part) for part in parts.items()])
-    if parts and view and SHOWN.setdefault(view, who) != who:
-        trial.facts, trial.pictures = [Fact(f"all else is as above, with {SHOWN[view]}")], []
 
 
 def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[dict[str, Callable], str]:
@@ -82,19 +75,18 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
     parts = {}
     for answer in answers:
         own = [name for name, value in names.items() if value is answer and answer is not None]
-        name = next((n for n in [*own, getattr(answer, "__name__", "")] if n in FINISHED_PARTS), None)
+        name = next((name for name in [*own, getattr(answer, "__name__", "")] if name in FINISHED_PARTS), None)
         if name is None:
-            shown = (own or [getattr(answer, "__name__", type(answer).__name__)])[0]
+            shown = [*own, getattr(answer, "__name__", type(answer).__name__)][0]
             return {}, f"The translator has no part called {shown}. {_advice(answer, shown)}"
         parts[name] = answer
-    for name, answer in named.items():
+    for name in named:
         if name not in FINISHED_PARTS:
             near = difflib.get_close_matches(name, FINISHED_PARTS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return {}, f"The translator has no part called {name}.{hint}"
-        parts[name] = answer
-    still = [name for name, answer in parts.items() if answer is None or answer is Ellipsis]
-    if still:
+    parts |= named
+    if still := [name for name, answer in parts.items() if answer is None or answer is Ellipsis]:
         return {}, unanswered_line(*still)
     for name, answer in parts.items():
         if not callable(answer):
@@ -105,17 +97,17 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
 def _advice(answer: object, shown: str) -> str:
     """What to do with a function that is no part: the parts of this lesson, and one whose place it could take."""
     lesson = current_lesson()
-    own = [part.name for part in PARTS if lesson and part.lesson == int(lesson[:2])] or [part.name for part in PARTS]
-    here = "Its parts in this lesson" if len(own) < len(PARTS) else "Some of its parts"
-    said = f"{here}: {', '.join(own[:8])}."
-    fits = [name for name in own if len(own) < len(PARTS) and _takes_the_same(answer, FINISHED_PARTS[name])]
+    own = [part.name for part in PARTS if lesson and part.lesson == int(lesson[:2])]
+    if not own:
+        return f"Some of its parts: {', '.join(list(FINISHED_PARTS)[:8])}."
+    said = f"Its parts in this lesson: {', '.join(own[:8])}."
+    fits = [name for name in own if _takes_the_same(answer, FINISHED_PARTS[name])]
     if fits and shown.isidentifier():
         said += f" To put yours in the place of one, name that one: at_work({fits[0]}={shown})."
     return said
 
 
 def _takes_the_same(answer: object, part: Callable) -> bool:
-    """Whether two functions have as many arguments that must be given."""
     try:
         given = (inspect.signature(thing).parameters.values() for thing in (answer, part))
         counts = [sum(item.default is item.empty for item in items) for items in given]
@@ -151,13 +143,14 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
 
     limit: seconds of processor time, TIME_LIMIT if None. shown: whether the part's own lines and pictures are made.
     """
-    limit = TIME_LIMIT if limit is None else limit
+    limit = limit or TIME_LIMIT
     trial = Trial()
     guards = {name: guard(name, part, trial.notes, trial.ran) for name, part in parts.items()}
     who = listed(list(parts)) or "the machine"
     inside = {name: part for name, part in guards.items() if PART[name].runs == "network"}
     try:
-        with _alone(limit):
+        printed = contextlib.redirect_stdout(io.StringIO())  # parts are called a thousand times
+        with switches_set(), time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed:
             network = machine(**inside)
             batch, encode = evaluation.unseen(evaluation.LOSS_SENTENCES), guards.get("encode")
             if encode:
@@ -183,10 +176,8 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                     if bug:
                         known = set(map(repr, drawn))
                         trial.pictures = [picture for picture in trial.pictures if repr(picture) not in known]
-    except Unanswered as error:
-        trial.failed, trial.unanswered = str(error), True
     except PartFailed as error:
-        trial.failed = str(error)
+        trial.failed, trial.unanswered = str(error), isinstance(error, Unanswered)
     except NoPlace as error:
         trial.failed = f"The trained weights don't fit your {who}: {error}."
     except TooSlow:
@@ -198,65 +189,50 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     return trial
 
 
-def unanswered(parts: Mapping[str, Callable], sentence: str) -> list[str]:
-    """Those of the parts that are still open, each tried alone."""
-    return [name for name, part in parts.items() if attempt({name: part}, sentence).unanswered]
-
-
 @functools.lru_cache(maxsize=64)
 def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[Fact], list]:
     """The facts and pictures that the finished blocks of these names have."""
     return view_of(attempt_finished(sentence), sentence, {name: FINISHED_PARTS[name] for name in names})
 
 
-@contextlib.contextmanager
-def _alone(limit: float):
-    """A time limit, no gradients, no printing from parts that are called a thousand times, nobody's random state, and
-    the global switches as the check has them."""
-    printed = contextlib.redirect_stdout(io.StringIO())
-    with switches_set(), time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed:
-        yield
-
-
 def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[Fact]:
     """What is said; the first is the heading."""
-    if not parts:
-        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f}%"
-        counted = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences"
-        row = _loss_row("the translator", finished.nats, finished.exact)
-        return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
-    if yours.failed:
+    if parts and yours.failed:
         return [Fact(yours.failed), Fact(f"With the finished block: {sentence} → {finished.french}")]
+    usual, usual_share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f}%"
+    if not parts:
+        counted = f"{usual} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences"
+        row = _loss_row("the translator", finished.nats, finished.exact)
+        line = f"{counted}; {usual_share} come out word for word"
+        return [Fact(f"{sentence} → {finished.french}"), Fact(line, (row,))]
     said = [Fact(f"{sentence} → {yours.french or '(nothing)'}")]
     if yours.french != finished.french:
         said.append(Fact(f"with the finished block: {finished.french}"))
+    names = {name: called(name, part) for name, part in parts.items()}
     if yours.in_loss:
-        who = [called(name, part) for name, part in parts.items() if name in yours.in_loss]
-        loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
-        line = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
-        line += f"{usual} with the finished block: {verdict(yours, finished)}"
-        own = _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True)
+        who, so = [names[name] for name in parts if name in yours.in_loss], verdict(yours, finished)
+        line = f"{evaluation.in_nats(yours.nats)} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences "
+        line += f"with {' and '.join(who)}; {usual} with the finished block: {so}"
+        own = _loss_row(listed(who), yours.nats, yours.exact, (so,), True)
         said.append(Fact(line, (own, _loss_row("the finished block", finished.nats, finished.exact))))
     if yours.in_loss or WRITING & yours.ran:
-        share, usual = f"{100 * yours.exact:.0f}%", f"{100 * finished.exact:.0f}%"
-        line = f"{share} of unseen sentences come out word for word; {usual} with the finished block"
+        share = f"{100 * yours.exact:.0f}%"
+        line = f"{share} of unseen sentences come out word for word; {usual_share} with the finished block"
         if yours.in_loss:
             said.append(Fact(line, in_rows=True))
         else:
-            who = [called(name, part) for name, part in parts.items() if name in yours.ran]
-            own = Row(EXACT, listed(who), yours.exact, share, full=1.0, yours=True)
-            said.append(Fact(line, (own, Row(EXACT, "the finished block", finished.exact, usual, full=1.0))))
+            who = listed([names[name] for name in parts if name in yours.ran])
+            own = Row(EXACT, who, yours.exact, share, full=1.0, yours=True)
+            said.append(Fact(line, (own, Row(EXACT, "the finished block", finished.exact, usual_share, full=1.0))))
         if verdict(yours, finished) == "the same":
             said += without(parts)
-    idle = [called(name, part) for name, part in parts.items() if name not in yours.ran]
-    if idle:
+    if idle := [names[name] for name in parts if name not in yours.ran]:
         those = "it" if len(idle) == 1 else "them"
         said.append(Fact(f"{listed(idle)} did not run: nothing shown here is about {those}"))
     return said + yours.facts + [Fact(note) for note in yours.notes]
 
 
 def _loss_row(label: str, nats: float, exact: float, remarks: tuple[str, ...] = (), yours: bool = False) -> Row:
-    """A network's loss, and beside it how many sentences come out word for word."""
     words = f"{100 * exact:.0f}% word for word"
     return Row(NATS, label, nats, evaluation.in_nats(nats), (words, *remarks), yours=yours)
 
@@ -293,7 +269,7 @@ def verdict(yours: Trial, finished: Trial) -> str:
     return f"{ratio:.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
 
 
-def _show(said: list[Fact], pictures: list) -> None:
+def _show(said: list[Fact], pictures: Sequence = ()) -> None:
     text = "\n".join([*(fact.text for fact in said), *(repr(picture) for picture in pictures)])
     if not in_notebook():
         print(text)
@@ -301,10 +277,6 @@ def _show(said: list[Fact], pictures: list) -> None:
     from IPython.display import display
 
     display({"text/plain": text, "text/html": as_html(said, pictures)}, raw=True)
-
-
-def _show_line(line: str) -> None:
-    _show([Fact(line)], [])
 
 
 def _show_box(parts: Mapping[str, Callable]) -> None:
@@ -334,8 +306,7 @@ def _show_box(parts: Mapping[str, Callable]) -> None:
 def own_sentence(parts: Mapping[str, Callable], sentence: str) -> str:
     """The page for a sentence that the learner typed."""
     sentence = " ".join(sentence.lower().replace(".", " ").split())
-    problem = unknown_words(sentence)
-    if problem:
+    if problem := unknown_words(sentence):
         return as_html([Fact(problem)])
-    yours, finished = attempt(parts, sentence), attempt_finished(sentence)
+    finished, yours = attempt_finished(sentence), attempt(parts, sentence)
     return as_html(facts(yours, finished, sentence, parts), yours.pictures)

@@ -59,18 +59,12 @@ def beside(facts: Sequence[Fact], usual: Sequence[Fact], bug: bool = False) -> l
         what, _, numbers = other.text.partition(": ")
         same = fact.text.startswith(f"{what}: ")
         line = f"  with the finished block: {numbers if same else other.text.strip()}"
-        compared = len(fact.rows) == len(other.rows) > 0
-        rows = fact.rows
-        if compared:
-            rows = tuple(_with_usual(row, finished) for row, finished in zip(fact.rows, other.rows, strict=True))
-        said += [Fact(fact.text, rows), Fact(line, in_rows=compared)]
+        rows, compared = list(fact.rows), len(fact.rows) == len(other.rows) > 0
+        for i, finished in enumerate(other.rows if compared else ()):
+            usual = f"finished block: {finished.shown}" + "".join(f" ({remark})" for remark in finished.remarks)
+            rows[i] = replace(rows[i], remarks=(*rows[i].remarks, usual), yours=True)
+        said += [Fact(fact.text, tuple(rows)), Fact(line, in_rows=compared)]
     return said if any(not fact.text.endswith(":") for fact in said) else []
-
-
-def _with_usual(row: Row, finished: Row) -> Row:
-    """A row with a remark that says what the finished block has there."""
-    usual = f"finished block: {finished.shown}" + "".join(f" ({remark})" for remark in finished.remarks)
-    return replace(row, remarks=(*row.remarks, usual), yours=True)
 
 
 def as_html(facts: Sequence[Fact], pictures: Sequence = ()) -> str:
@@ -97,7 +91,6 @@ def as_html(facts: Sequence[Fact], pictures: Sequence = ()) -> str:
 
 
 def _across(text: str, style: str, tag: str = "td") -> str:
-    """A row of words over the whole width."""
     style = f"{CELL};font-weight:400;{style}"
     return f'<tr style="background:none"><{tag} colspan="4" style="{style}">{html.escape(text)}</{tag}></tr>'
 

@@ -63,10 +63,14 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
     own = network.state_dict()
     missing, spare = [n for n in own if n not in numbers], sorted(n for n in numbers if n not in own)
     renamed = {n: numbers[n] for n in own if n in numbers}
+
+    def kind(name: str) -> tuple:
+        layer = network.get_submodule(name.rpartition(".")[0])
+        return tuple(own[name].shape), isinstance(layer, torch.nn.Embedding)
+
     for name in missing:
-        kind = (tuple(own[name].shape), _is_table(network, name))
-        rivals = [n for n in missing if (tuple(own[n].shape), _is_table(network, n)) == kind]
-        fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
+        rivals = [n for n in missing if kind(n) == kind(name)]
+        fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind(name)]
         if len(fits) != 1 or len(rivals) != 1:
             known = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
             raise NoPlace(f"the translator has no weights called {name}; {known}")
@@ -75,14 +79,9 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
         if value.shape != own[name].shape:
             sizes = f"{tuple(own[name].shape)}, and the translator's weights have {tuple(value.shape)}"
             raise NoPlace(f"{name} has the shape {sizes}")
-    left = [n for n in spare if not any(numbers[n] is value for value in renamed.values())]
-    if left:
+    if left := [n for n in spare if not any(numbers[n] is value for value in renamed.values())]:
         raise NoPlace(f"there is no {left[0]} in it, for which the translator has weights")
     network.load_state_dict(renamed)
-
-
-def _is_table(network: torch.nn.Module, name: str) -> bool:
-    return isinstance(network.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding)
 
 
 def source_batch(sentences: list[str], encode: Callable | None = None) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """The translator's vocabularies: word to id, the ids of each language in code-point order after the special ones."""
 
+import itertools
+
 from helpers.corpus import english_words, french_words
 
 PAD, BOS, EOS = 0, 1, 2
@@ -20,10 +22,5 @@ def french_ids(sentence: str) -> list[int]:
 
 def french_sentence(ids: list[int]) -> str:
     """The words of ids, up to the first <eos>, without <bos> and <pad>."""
-    words = []
-    for i in ids:
-        if i == EOS:
-            break
-        if i not in (PAD, BOS):
-            words.append(french_list[i])
-    return " ".join(words)
+    written = itertools.takewhile(lambda i: i != EOS, ids)
+    return " ".join(french_list[i] for i in written if i not in (PAD, BOS))

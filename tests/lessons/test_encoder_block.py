@@ -116,7 +116,7 @@ def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
     from helpers.course import course
 
     lesson = course().lesson("09_encoder_block")
-    released = student_notebook(read_lesson(course(), lesson).notebook, lesson.name)
+    released = student_notebook(read_lesson(course(), lesson).notebook)
     assert "num_layers, max_len):" in released and "**options" not in released
     assert blocks.Encoder(9, 8, 2, 12, 1, 6, norm_first=True).blocks[0].norm_first
 

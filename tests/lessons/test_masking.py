@@ -16,14 +16,12 @@ from helpers.lessons.masking import explore, figures, machine
 from helpers.translator import finished_parts
 from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from helpers.translator.network import Parts
-from helpers.translator.trained import SIZES
 from helpers.translator.word_ids import PAD
 from tests.draws import pictures_of
 from tests.judged import verdict_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
-from tests.other_trainings import trained
+from tests.other_trainings import trained_with
 
 torch.set_num_threads(1)
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
@@ -361,11 +359,7 @@ def test_without_a_causal_mask_other_training_runs_lose_the_least_too():
     )
     wrong = ({"causal_mask": sees_everything}, {"masked_softmax": masked_after}, {"padding_mask": everything_is_real})
     for seed in (1, 2):
-        numbers, losses = trained(seed).state_dict(), []
-        for parts in ({}, *wrong):
-            network = Parts(parts).module("Transformer", *SIZES).eval()
-            network.load_state_dict(numbers, strict=False)
-            losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
+        losses = [nats_a_word(trained_with(seed, **parts), unseen(LOSS_SENTENCES)) for parts in ({}, *wrong)]
         first, *others = (loss / losses[0] for loss in losses[1:])
         assert 350 < first < 2200 and all(max(2500, 3 * first) < other < 11_000 for other in others)
 

@@ -327,13 +327,6 @@ def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
     assert not result.errors and not result.flags
 
 
-# ---------------------------------------------------------------- stand-ins, forbidden parts
-
-
-def verdict_on(name, answer):
-    return verdict_of(LESSON, name, answer, time_limit=5.0)
-
-
 # ---------------------------------------------------------------- the numbers in the prose
 
 
@@ -343,10 +336,9 @@ def test_a_small_epsilon_on_the_product_of_lengths_is_seen(guard, right):
         best = (keys @ query / guard(keys.norm(dim=-1) * query.norm())).topk(k)
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
-    verdict = verdict_on("search", search)
-    assert verdict.passed == right and (
-        right or "short and long keys" in [p.name for p in verdict.parts if not p.passed]
-    )
+    verdict = verdict_of(LESSON, "search", search, time_limit=5.0)
+    failed = [part.name for part in verdict.parts if not part.passed]
+    assert verdict.passed == right and (right or "short and long keys" in failed)
 
 
 def test_sizes_on_paper(real):

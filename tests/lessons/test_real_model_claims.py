@@ -12,6 +12,7 @@ from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.stand_ins import mean_pool
 from tests.lessons.lesson_text import text_of
+from tests.lessons.test_real_model import filled, read
 
 torch.set_num_threads(1)
 LESSON = "13_real_model"
@@ -23,24 +24,10 @@ def text():
     return text_of(LESSON)
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    numbers = pretrained.numbers()
-    made = blocks.Encoder(len(pretrained.vocab()), 384, 12, 1536, 6, 512, activation=F.gelu)
-    made.load_state_dict(blocks.rename_weights(numbers), strict=False)
-    for block in made.blocks:
-        block.norm1.eps = block.norm2.eps = 1e-12
-    return made
-
-
 @torch.no_grad()
 def top(encoder, sentence):
     """The last vectors (T, D) of a sentence."""
-    ids, mask = pretrained.batch([sentence], blocks.wordpiece)
-    x = blocks.bert_embeddings(ids, pretrained.numbers())
-    for block in encoder.blocks:
-        x = block(x, mask[:, None, None])
-    return x[0]
+    return read(encoder, pretrained.numbers(), [sentence])[2][-1][0]
 
 
 def test_heads_that_rest_on_cls_get_little_from_it(text):
@@ -204,16 +191,16 @@ def change_without(encoder, sentence, layer, head):
     return 1 - F.cosine_similarity(before, after, dim=-1)
 
 
-def test_what_ablating_the_head_of_it_changes(text, encoder):
+def test_what_ablating_the_head_of_it_changes(text):
     assert "Without head 1 *it* changes by 0.0046, more than ten of the other eleven words" in text
     assert "without head 9, by 0.0079" in text and "*it* is only ninth of 13 words" in text
     assert "rank 1 in the passive sentence, 9 with the trophy and *small*" in text
 
+    encoder = filled(pretrained.numbers())
+
     def change(sentence, head):
-        index, changes = (
-            pretrained.pieces(sentence, blocks.wordpiece).index("it"),
-            change_without(encoder, sentence, 3, head),
-        )
+        index = pretrained.pieces(sentence, blocks.wordpiece).index("it")
+        changes = change_without(encoder, sentence, 3, head)
         return changes[index].item(), 1 + int((changes[1:-1] > changes[index]).sum())
 
     small = "the trophy does not fit into the suitcase because it is too small"

@@ -11,12 +11,10 @@ from torch import nn
 from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from helpers.translator.network import Parts
-from helpers.translator.trained import SIZES
 from tests.draws import life_is_short, pictures_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
-from tests.other_trainings import trained
+from tests.other_trainings import trained_with
 
 torch.set_num_threads(1)
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -271,12 +269,8 @@ def test_too_large_a_divisor_hurts_most_in_other_training_runs_too():
     """Not the same numbers on each processor, because a training run adds up what it rounds."""
     lesson_says("two more training runs on two kinds of processor: 3 to 22, 17 to 80 and 290 to 600 times")
     for seed in (1, 2):
-        numbers = trained(seed).state_dict()
-        losses = []
-        for divisor in (4, 8, 1, 16):
-            network = Parts({"scaled_scores": over(divisor)}).module("Transformer", *SIZES).eval()
-            network.load_state_dict(numbers, strict=False)
-            losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
-        assert exact(network, unseen(LOSS_SENTENCES).first(100)) < 1
+        networks = [trained_with(seed, scaled_scores=over(divisor)) for divisor in (4, 8, 1, 16)]
+        losses = [nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks]
+        assert exact(networks[-1], unseen(LOSS_SENTENCES).first(100)) < 1
         bug, unscaled, by_width = (loss / losses[0] for loss in losses[1:])
         assert 2 < bug < unscaled / 1.5 and 12 < unscaled < 110 and by_width > 3 * unscaled and by_width > 220

@@ -11,12 +11,10 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from helpers.translator.network import Parts
-from helpers.translator.trained import SIZES
 from tests.draws import close, pictures_of
 from tests.judged import verdict_of
 from tests.lessons.lesson_text import says
-from tests.other_trainings import trained
+from tests.other_trainings import trained_with
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"
@@ -252,16 +250,11 @@ def at(temperature):
     return lambda x, dim=-1: torch.softmax(x / temperature, dim)
 
 
-def costs(numbers=None):
+def costs(network_of=translator.machine):
     """Losses at the temperatures 0.5, 2 and 4 over the loss at 1, and sentences of 100 that go wrong at 4."""
-    losses = []
-    for temperature in (1, 0.5, 2, 4):
-        network = translator.machine(softmax=at(temperature))
-        if numbers:
-            network = Parts({"softmax": at(temperature)}).module("Transformer", *SIZES).eval()
-            network.load_state_dict(numbers, strict=False)
-        losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
-    return losses[1] / losses[0], losses[2] / losses[0], 100 * (1 - exact(network, unseen(LOSS_SENTENCES).first(100)))
+    networks = [network_of(softmax=at(temperature)) for temperature in (1, 0.5, 2, 4)]
+    one, half, twice, _ = (nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks)
+    return half / one, twice / one, 100 * (1 - exact(networks[-1], unseen(LOSS_SENTENCES).first(100)))
 
 
 def test_other_temperatures_in_this_training():
@@ -285,5 +278,5 @@ def test_other_temperatures_in_other_trainings():
     lesson_says("| seed 1 | 1.5 times | 2.9 times | 10 |", "| seed 2 | 5.2 times | 22 times | 18 |")
     # A computer that rounds differently trains other networks from the same seeds, so each value has a range.
     for seed in (1, 2):
-        half, twice, wrong = costs(trained(seed).state_dict())
+        half, twice, wrong = costs(functools.partial(trained_with, seed))
         assert 1.2 < half < 6 and 2 < twice < 30 and 5 < wrong < 22

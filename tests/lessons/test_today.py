@@ -119,9 +119,6 @@ def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
     assert mine.write(ids[:1], 8).tolist() == written.tolist()
 
 
-# ---------------------------------------------------------------- the two pairings
-
-
 # ---------------------------------------------------------------- bytes in pairs
 
 

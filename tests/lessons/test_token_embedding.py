@@ -51,15 +51,8 @@ def test_sentences_hold_one_word_of_one_group():
     assert [words[i] for i in ids[0]] == sentences[0].split() and known <= set(words)
 
 
-@functools.cache
-def of_the_lesson():
-    words, ids = corpus.index_words(corpus.company_sentences(300, random.Random(1)))
-    forces = lesson.negative_sampling_gradients
-    return words, ids, word2vec.train(ids, len(words), torch.Generator().manual_seed(1), forces)
-
-
 def test_numbers_of_the_training():
-    words, ids, history = of_the_lesson()
+    words, ids, history = WORDS, IDS, trained(1)
     pairs = word2vec.all_pairs(ids, 2)
     assert (len(words), len(pairs), history.centers.shape) == (42, 5120, (21, 42, 16))
     between = [company(centers, words)[1] for centers in history.centers]
@@ -70,7 +63,7 @@ def test_numbers_of_the_training():
 
 
 def test_training_walks_against_what_it_is_given():
-    words, ids, _ = of_the_lesson()
+    words, ids = WORDS, IDS
     still = word2vec.train(ids, len(words), torch.Generator().manual_seed(0), lambda c, o, n: (0 * c, 0 * o, 0 * n))
     assert torch.equal(still.centers[0], still.centers[-1]) and (still.contexts == 0).all()
     seen = []
@@ -101,7 +94,7 @@ def test_explorers_draw_every_setting():
     assert "projection of 0.00" in figures.turned(90, 0.5).alt
     same = figures.turned(0, 3.0).alt, figures.turned(60, 6.0).alt
     assert all("Dot product 15.00" in alt for alt in same) and "cosine 1.00" in same[0] and "cosine 0.50" in same[1]
-    words, _, history = of_the_lesson()
+    words, history = WORDS, trained(1)
     step = pictures_of(explore.training, history, words)
     assert len({step(index).alt for index in range(len(history.steps))}) == len(history.steps)
 

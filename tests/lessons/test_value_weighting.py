@@ -15,12 +15,10 @@ from helpers.corpus import lexicon, sentence_pairs
 from helpers.corpus.translation import translate
 from helpers.lessons.value_weighting import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, exact, nats_a_word, unseen
-from helpers.translator.network import Parts
-from helpers.translator.trained import SIZES
 from tests import draws
 from tests.draws import close, pictures_of
 from tests.lessons.lesson_text import says
-from tests.other_trainings import trained
+from tests.other_trainings import trained_with
 
 torch.set_num_threads(1)
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -310,11 +308,8 @@ def test_all_the_damage_comes_from_the_sum_of_the_weights():
 def test_all_the_damage_comes_from_the_sum_of_the_weights_in_other_runs_too():
     lesson_says("| two others, on two kinds of processors | 2.9 to 3.2 | 2.5 to 2.9 |")
     for seed in (1, 2):
-        numbers, losses = trained(seed).state_dict(), []
-        for scaled in (True, False):
-            network = Parts({"attention": weakened(scaled)}).module("Transformer", *SIZES).eval()
-            network.load_state_dict(numbers, strict=False)
-            losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
+        networks = [trained_with(seed, attention=weakened(scaled)) for scaled in (True, False)]
+        losses = [nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks]
         assert 2.3 < losses[1] < losses[0] - 0.2 < 3.3
 
 

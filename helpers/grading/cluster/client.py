@@ -20,10 +20,9 @@ from distributed import Client, Future, LocalCluster
 from helpers.course import course
 from helpers.grading.cluster import worker as far
 from helpers.grading.course_version import version_of
-from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
-from helpers.grading.reports import SubmissionReport
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, Judged, judge_message, report_of_answer
 from helpers.grading.safe_text import one_line
-from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.submission import Cell, Release, Submission, SubmissionReport
 
 LOCAL = "local:"
 PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
@@ -34,7 +33,6 @@ WAIT = 60.0  # seconds without a worker that may judge, after which nothing more
 FETCH = 120.0  # seconds that a reply may take from a worker to here
 LOST_WITH = 2  # workers, after which a portion is handed to no other
 
-Judged = dict[str, SubmissionReport | None]
 Asked = tuple[list[Cell], dict[str, bytes]]  # what a judge is asked about a submission
 
 
@@ -42,8 +40,7 @@ Asked = tuple[list[Cell], dict[str, bytes]]  # what a judge is asked about a sub
 class Portion:
     """Submissions that travel together. lost: workers lost with it. hurried: what takes long is not judged."""
 
-    submissions: list[Submission] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[tuple[Submission, Asked]] = field(default_factory=list)
     lost: int = 0
     hurried: bool = True
 
@@ -77,7 +74,7 @@ class Cluster:
         self.looked = 0.0
         self.waiting: deque[Portion] = deque()
         self.slow: deque[tuple[Submission, Asked]] = deque()
-        self.finished: deque[tuple[list[Submission], Judged]] = deque()
+        self.finished: deque[list[Judged]] = deque()
 
     def __enter__(self) -> "Cluster":
         for name in ("distributed", "distributed.client"):  # this module reports what goes wrong, in a sentence
@@ -89,16 +86,15 @@ class Cluster:
         try:
             place = self.where
             if self.where.startswith(LOCAL):
-                place = self.stack.enter_context(
-                    LocalCluster(
-                        n_workers=int(self.where.removeprefix(LOCAL)),
-                        threads_per_worker=1,
-                        processes=False,  # and so no port that others of this machine could reach
-                        protocol="inproc://",
-                        dashboard_address="127.0.0.1:0",
-                        worker_dashboard_address="127.0.0.1:0",
-                    )
+                here = LocalCluster(
+                    n_workers=int(self.where.removeprefix(LOCAL)),
+                    threads_per_worker=1,
+                    processes=False,  # and so no port that others of this machine could reach
+                    protocol="inproc://",
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
                 )
+                place = self.stack.enter_context(here)
             self.client = self.stack.enter_context(Client(place, name="course-grade"))
         except (OSError, ValueError, RuntimeError, TypeError) as error:  # TypeError: TLS without a key
             self.stack.close()
@@ -115,8 +111,8 @@ class Cluster:
 
     def portions(
         self, submissions: Iterator[Submission], total: int, release: Release, on_judged: Callable[[str], None]
-    ) -> Iterator[tuple[list[Submission], Judged]]:
-        """(portion, what was judged of it), as it comes back. submissions: `total` of them, read as they are needed.
+    ) -> Iterator[list[Judged]]:
+        """Portions with their reports, as they come back. submissions: `total` of them, read as they are needed.
 
         Raises GradingStopped where nobody judges any more.
         """
@@ -129,19 +125,18 @@ class Cluster:
                 if worker.asked is None and not worker.why:
                     self._give(worker, submissions, total, release)
             while self.finished:
-                portion, judged = self.finished.popleft()
-                for student in judged:
-                    on_judged(student)
-                total -= len(portion)
-                yield portion, judged
+                judged = self.finished.popleft()
+                for submission, _ in judged:
+                    on_judged(submission.student)
+                total -= len(judged)
+                yield judged
             if any(worker.asked for worker in self.workers.values()):
                 busy_until = time.monotonic()
             elif total and time.monotonic() - busy_until > WAIT:
+                told = f"Stopped: no worker of {one_line(self.where)} took work for {WAIT:.0f} s. "
+                told += "What was recorded so far stays; grade again when there are workers."
                 whys = [f"{worker.address}: {worker.why}" for worker in self.workers.values() if worker.why]
-                raise GradingStopped(
-                    f"Stopped: no worker of {one_line(self.where)} took work for {WAIT:.0f} s. "
-                    + "\n".join(["What was recorded so far stays; grade again when there are workers.", *whys])
-                )
+                raise GradingStopped("\n".join([told, *whys]))
             time.sleep(TICK)
 
     def _look(self) -> None:
@@ -174,8 +169,8 @@ class Cluster:
 
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
-        if portion.submissions:
-            request = far.Request(self.version, self.batch, portion.hurried, portion.asked)
+        if portion.asked:
+            request = far.Request(self.version, self.batch, portion.hurried, [asked for _, asked in portion.asked])
             worker.portion, worker.asked = portion, self._ask(worker, far.judge, request)
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
@@ -184,24 +179,21 @@ class Cluster:
         able = sum(not worker.why for worker in self.workers.values())
         size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
         portion, room = Portion(), LARGEST
-        while len(portion.submissions) < size and room > 0:
+        while len(portion.asked) < size and room > 0:
             submission = next(submissions, None)
             if submission is None:
                 break
             if submission.problem:
-                self.finished.append(([submission], {submission.student: None}))
+                self.finished.append([(submission, None)])
                 continue
-            portion.submissions.append(submission)
             cells, files = judge_message(submission, release)
-            portion.asked.append((cells, files))
+            portion.asked.append((submission, (cells, files)))
             room -= sum(len(cell.source) for cell in cells) + sum(map(len, files.values()))
-        if not portion.submissions and self.slow:
-            few = [self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))]
-            return Portion(*map(list, zip(*few, strict=True)), hurried=False)
+        if not portion.asked and self.slow:
+            return Portion([self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))], hurried=False)
         return portion
 
     def _hear(self, worker: Worker) -> None:
-        """Take what a worker answered."""
         (kind, answer), portion = self._reply(worker), worker.portion
         worker.asked = worker.portion = None
         if kind == "judged":
@@ -236,18 +228,17 @@ class Cluster:
         if portion.lost < LOST_WITH:
             self.waiting.append(portion)
         else:
-            reason = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
-            self._finish(portion, [("died", reason)] * len(portion.submissions))
+            reason = f"{LOST_WITH} workers were lost while they judged the {len(portion.asked)} of its portion"
+            self._finish(portion, [("died", reason)] * len(portion.asked))
 
     def _finish(self, portion: Portion, answers: list[tuple[str, SubmissionReport | str]]) -> None:
-        finished, judged = [], {}
-        for submission, asked, (kind, answer) in zip(portion.submissions, portion.asked, answers, strict=True):
+        judged = []
+        for (submission, asked), (kind, answer) in zip(portion.asked, answers, strict=True):
             if kind == "slow" and portion.hurried:
                 self.slow.append((submission, asked))
-                continue
-            finished.append(submission)
-            judged[submission.student] = report_of_answer(submission, kind, answer)
-        self.finished.append((finished, judged))
+            else:
+                judged.append((submission, report_of_answer(submission, kind, answer)))
+        self.finished.append(judged)
 
     def _tell(self, worker: Worker, event: str) -> None:
         print(f"  worker {worker.address} {event}", file=sys.stderr, flush=True)

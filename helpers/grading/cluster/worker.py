@@ -11,10 +11,10 @@ from distributed import get_worker
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading.bubblewrap import find_bubblewrap
 from helpers.grading.course_version import version_of
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.safe_text import one_line
+from helpers.grading.sandbox_files import find_bubblewrap
 from helpers.grading.submission import Cell
 
 _judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process

@@ -1,14 +1,23 @@
 """One exercise: a fork of the submission calls the answer on the judge's inputs."""
 
+import builtins
+import contextlib
+import errno
+import fcntl
+import io
 import linecache
 import os
 import socket
+import stat
 import threading
+from dataclasses import replace
 
-from .channel import send
 from .devices import moved
-from .discarded_writes import let_go_of_files, say_what_was_let_go
-from .patches import patched_names
+from .protocol import send
+from .watching import patched_names
+
+BLOCK = "<finished block>"
+NOT_KEPT = "No file is kept that your code writes while its model is measured"
 
 
 def observe_answer(names: dict, request: dict, channel: socket.socket, token: bytes) -> dict:
@@ -43,15 +52,23 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
         tell("a thread that was there before the call")
     if request["builtins"]:
         names.update(hidden_builtins(names))
-    if request["replace"]:
-        put_in_place(names, request["replace"])
+    if request["replace"]:  # a block's source runs by itself, and the named pieces replace the learner's
+        scratch, source = {"__name__": forbidden.FINISHED}, request["replace"]["source"]
+        linecache.cache[BLOCK] = (len(source), None, source.splitlines(keepends=True), BLOCK)
+        exec(compile(source, BLOCK, "exec"), scratch)
+        names.update({name: forbidden.not_watched(scratch[name]) for name in request["replace"]["names"]})
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
     answer = names.get(request["name"])
     calls = []
     with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: calls.append(1)):
         observations = observe_all(answer, cases, facts, leave=True)
-    say_what_was_let_go(observations, discarded)
+    for observation in observations:
+        # Where a call failed that had written a file, or tried to, its error says what became of the file.
+        if observation.error is not None and (discarded or os.strerror(errno.EFBIG) in observation.error.message):
+            example = f", such as {discarded[0]}" if discarded else ""
+            message = f"{observation.error.message} ({NOT_KEPT}{example}.)"
+            observation.error = replace(observation.error, message=message)
     lone_error = ""
     if facts.forbidden and not request["replace"]:
         lone_error = listened(answer, cases[0], facts)
@@ -67,18 +84,6 @@ def _threads() -> int:
         return threading.active_count()
 
 
-def put_in_place(names: dict, replace: dict) -> None:
-    """Run a block's source by itself and let the named pieces replace the learner's."""
-    from helpers.checking.forbidden import FINISHED, not_watched
-
-    scratch = {"__name__": FINISHED}
-    source = replace["source"]
-    linecache.cache["<finished block>"] = (len(source), None, source.splitlines(keepends=True), "<finished block>")
-    exec(compile(source, "<finished block>", "exec"), scratch)
-    for name in replace["names"]:
-        names[name] = not_watched(scratch[name])
-
-
 def describe(names: dict, name: str) -> tuple[str, str | None]:
     """What a name is bound to: missing, none, callable, or its type; and its text where it is one."""
     if name not in names:
@@ -89,3 +94,32 @@ def describe(names: dict, name: str) -> tuple[str, str | None]:
     if isinstance(value, str):
         return "str", str(value)[:200]
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None
+
+
+def let_go_of_files(names: dict) -> list[str]:
+    """From now on this process and its children write no file: what is written to one that Python opens, or has open,
+    is lost without a word, and every other way to write raises OSError. Returns a list that will name those files.
+
+    names: where the learner's code looks its names up; IPython has an `open` of its own there.
+    """
+    import resource
+
+    for number in range(3, min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[0])):
+        with contextlib.suppress(OSError):
+            if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE and stat.S_ISREG(os.fstat(number).st_mode):
+                null = os.open(os.devnull, os.O_RDWR)
+                os.dup2(null, number)
+                os.close(null)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    real, written = builtins.open, []
+
+    def opened(file, mode="r", *args, **kwargs):
+        if isinstance(file, int) or not set("wxa") & set(mode):
+            return real(file, mode, *args, **kwargs)
+        written.append(os.path.basename(os.fsdecode(file))[:80])
+        return real(os.devnull, mode.replace("x", "w"), *args, **kwargs)
+
+    if getattr(names.get("open"), "__wrapped__", None) is real:
+        names["open"] = opened
+    builtins.open = io.open = opened
+    return written

@@ -1,20 +1,76 @@
-"""Where the learner's cells run: within a time, with their outputs and errors."""
+"""Where the learner's cells run: within a time, with their outputs and errors, bounded in number and bytes."""
 
 import contextlib
-import gc
 import importlib
+import io
 import linecache
 import signal
 import sys
 import traceback
 import types
 
-from .cell_outputs import ERROR_BYTES, Outputs, Stream
 from .devices import stand_in_for_devices
 
-MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
+TEXT_BYTES = 200_000  # of one cell's printed text
+RICH_BYTES = 3_000_000  # of one cell's figures and other displays
+MAX_OUTPUTS = 100  # of one cell
+ERROR_BYTES = 20_000
+CUT = "\n[the rest of the output was cut]\n"
 MOST_IMPORTING = 120  # seconds of processor time that one import of a library may take
 PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
+
+
+class Outputs:
+    """The outputs of one cell, bounded in number and in bytes."""
+
+    def __init__(self):
+        self.items: list[dict] = []
+        self.text_left = TEXT_BYTES
+        self.rich_left = RICH_BYTES
+
+    def stream(self, name: str, text: str) -> None:
+        if self.text_left <= 0 or not text:
+            return
+        if len(text) > self.text_left:
+            text = text[: self.text_left] + CUT
+            self.text_left = 0
+        self.text_left -= len(text)
+        if self.items and self.items[-1]["output_type"] == "stream" and self.items[-1]["name"] == name:
+            self.items[-1]["text"] += text
+        elif len(self.items) < MAX_OUTPUTS:
+            self.items.append({"output_type": "stream", "name": name, "text": text})
+
+    def rich(self, kind: str, data: dict) -> None:
+        data = {str(mime): body for mime, body in data.items() if isinstance(body, str)}
+        size = sum(map(len, data.values()))
+        if size > self.rich_left or len(self.items) >= MAX_OUTPUTS:
+            self.stream("stderr", CUT)
+            return
+        self.rich_left -= size
+        self.items.append({"output_type": kind, "data": data})
+
+    def error(self, name: str, value: str, traceback: list[str]) -> None:
+        lines = "\n".join(traceback)[-ERROR_BYTES:].split("\n")
+        self.items.append({"output_type": "error", "ename": name, "evalue": value[:ERROR_BYTES], "traceback": lines})
+
+
+class Stream(io.TextIOBase):
+    """What learner code sees as stdout or stderr."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, outputs: Outputs, name: str):
+        self.outputs, self.name = outputs, name
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self.outputs.stream(self.name, text)
+        return len(text)
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -68,9 +124,10 @@ class CellTimers:
             limit_processor_time(computing + 5)
             self._set(computing, waiting)
 
-    def _set(self, computing: float, waiting: float) -> tuple[float, float]:
+    def _set(self, computing: float, waiting: float) -> list[float]:
         """Set both timers, and return what they had left."""
-        return signal.setitimer(signal.ITIMER_PROF, computing)[0], signal.setitimer(signal.ITIMER_REAL, waiting)[0]
+        timers = (signal.ITIMER_PROF, computing), (signal.ITIMER_REAL, waiting)
+        return [signal.setitimer(timer, seconds)[0] for timer, seconds in timers]
 
     def _ring(self, number: int, _frame) -> None:
         if self.importing:
@@ -124,7 +181,7 @@ class Namespace:
                 if self.shell is None:
                     error = self._run_plain(cell_id, source)
                 else:
-                    error = self._run_in_shell(cell_id, source, outputs, resume)
+                    error = self.shell.run_to_end(source, f"<cell {cell_id}>", outputs, resume)
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
@@ -140,32 +197,6 @@ class Namespace:
         except BaseException as error:
             return one_line(error, name)
         return ""
-
-    def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs, resume: bool) -> str:
-        self.shell.collect(outputs, f"<cell {cell_id}>")
-        first, through, bare, result, error = "", 0, False, None, None
-        for _ in range(MOST_RESUMED if resume else 1):
-            self.shell.begin_at(through, bare)
-            result = self.shell.run_cell(source, store_history=False)
-            error = result.error_before_exec or result.error_in_exec
-            if error is None:
-                break
-            first = first or one_line(error, f"<cell {cell_id}>")
-            if result.error_before_exec or not isinstance(error, Exception):
-                break
-            bare = self.shell.failed_at_an_annotation(
-                error
-            )  # of a package that is not here: nothing else depends on it
-            through = self.shell.begun - bare
-        if not first:
-            return ""
-        # IPython keeps the error for a debugger, and with it copies of what its functions held.
-        self.shell.InteractiveTB.tb = None
-        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-            vars(sys).pop(name, None)
-        del result, error
-        gc.collect()
-        return first
 
 
 def make_check_silent() -> None:

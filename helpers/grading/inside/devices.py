@@ -5,6 +5,9 @@ import inspect
 import re
 import sys
 
+import torch
+from torch.overrides import TorchFunctionMode
+
 ASKED = re.compile(r"\b(?:cuda|mps|xpu)\b")
 # What asks first whether the device is here, or needs none.
 POLITE = re.compile(
@@ -14,6 +17,7 @@ GONE = ("cuda", "mps", "xpu")
 OF_GENERATORS = ("get_device_module", "fork_rng")
 
 _moved: list[str] = []  # the kinds of devices that were asked for and are not here
+_standing: "OnTheProcessor | None" = None
 
 
 def moved() -> list[str]:
@@ -24,19 +28,14 @@ def moved() -> list[str]:
 def stand_in_for_devices(source: str) -> None:
     """From now on this process runs on the processor what `source`, or code after it, wants on a device that is not
     here. Only where the source names one: each call of torch takes a little longer then."""
-    import torch
-
     global _standing
     if _standing is not None or not ASKED.search(POLITE.sub("", source)) or torch.cuda.is_available():
         return
-    _standing = _mode()
+    _standing = OnTheProcessor()
     _standing.__enter__()
     for kind in GONE:
         _let_be_called(kind)
-    torch.Generator = _generator(torch.Generator)
-
-
-_standing = None
+    torch.Generator = Generator
 
 
 class Nothing(int):
@@ -65,7 +64,6 @@ class Nothing(int):
 
 def _let_be_called(kind: str) -> None:
     """Let what torch.cuda and its like offer, as synchronize and Event, do nothing where it needs the device."""
-    import torch
 
     def harmless(called):
         @functools.wraps(called)
@@ -89,8 +87,6 @@ def _let_be_called(kind: str) -> None:
 
 def _here(value):
     """The processor in place of a device that is not here; anything else as it is."""
-    import torch
-
     kind = str(value).partition(":")[0] if isinstance(value, (str, torch.device)) else ""
     if kind not in GONE or getattr(torch, kind).is_available():
         return value
@@ -98,41 +94,33 @@ def _here(value):
     return "cpu"
 
 
-def _generator(made: type) -> type:
+class AnyGenerator(type(torch.Generator)):
+    def __instancecheck__(cls, value):
+        return isinstance(value, Generator.__base__)
+
+
+class Generator(torch.Generator, metaclass=AnyGenerator):
     """torch.Generator, which is asked for its device where no mode of torch sees it."""
 
-    class AnyGenerator(type(made)):
-        def __instancecheck__(cls, value):
-            return isinstance(value, made)
-
-    class Generator(made, metaclass=AnyGenerator):
-        def __new__(cls, device="cpu"):
-            return super().__new__(cls, device=_here(device))
-
-    return Generator
+    def __new__(cls, device="cpu"):
+        return super().__new__(cls, device=_here(device))
 
 
-def _mode():
-    import torch
-    from torch.overrides import TorchFunctionMode
+class OnTheProcessor(TorchFunctionMode):
+    """A tensor that would be copied to another device is copied here too."""
 
-    class OnTheProcessor(TorchFunctionMode):
-        """A tensor that would be copied to another device is copied here too."""
-
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            name = getattr(function, "__name__", "")
-            # The check looks whether autocast was left on, and torch's generators ask for the module of each device.
-            if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in OF_GENERATORS:
-                return function(*args, **kwargs)
-            if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
-                _moved.append("cuda")
-                return args[0].clone()
-            before = len(_moved)
-            args = tuple(map(_here, args))
-            if "device" in kwargs:
-                kwargs = {**kwargs, "device": _here(kwargs["device"])}
-            result = function(*args, **kwargs)
-            return result.clone() if len(_moved) > before and name == "to" and result is args[0] else result
-
-    return OnTheProcessor()
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        # The check looks whether autocast was left on, and torch's generators ask for the module of each device.
+        if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in OF_GENERATORS:
+            return function(*args, **kwargs)
+        if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
+            _moved.append("cuda")
+            return args[0].clone()
+        before = len(_moved)
+        args = tuple(map(_here, args))
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": _here(kwargs["device"])}
+        result = function(*args, **kwargs)
+        return result.clone() if len(_moved) > before and name == "to" and result is args[0] else result

@@ -15,16 +15,14 @@ import shutil
 import signal
 import socket
 import tempfile
-import types
 from dataclasses import replace
+from typing import NamedTuple
 
 from .cell_runner import Namespace
-from .channel import FORK, KILL, TOKEN_BYTES, send
-from .limits import HOME, Setting, from_text
 from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
-from .patches import remember_originals
-from .stand_in_calls import report_stand_in_calls
+from .protocol import FORK, HOME, KILL, TOKEN_BYTES, Setting, from_text, send
 from .submission_process import become_submission
+from .watching import remember_originals, report_stand_in_calls
 
 
 def fork_server(control: socket.socket, setting: Setting) -> None:
@@ -43,16 +41,17 @@ def fork_server(control: socket.socket, setting: Setting) -> None:
     warm_up()
     remember_originals()
     report_stand_in_calls()
-    _take_fonts()
-    namespace = Namespace(_make_shell() if setting.notebook else None)
+    lists = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
+    with contextlib.suppress(OSError, KeyError):  # else matplotlib would search for the machine's fonts
+        shutil.copytree(lists, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+    if setting.notebook:
+        from .shell import make_shell  # IPython, which loose files need not
+    namespace = Namespace(make_shell() if setting.notebook else None)
     namespace.give(setting.given)
     gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
     gc.enable()
-    problem = _nested_problem(setting) if setting.nested else None
-    nested = setting.nested and problem is None
-    hello = {"ready": True, "nested": nested, "problem": problem or ""}
-    send(control, bytes(TOKEN_BYTES), hello)
-    setting = replace(setting, nested=nested)
+    setting = replace(setting, nested=setting.nested and _can_nest(setting))
+    send(control, bytes(TOKEN_BYTES), {"nested": setting.nested})
     child = None
     while True:
         try:
@@ -71,22 +70,7 @@ def fork_server(control: socket.socket, setting: Setting) -> None:
             os.close(fds[0])
 
 
-def _make_shell():
-    from .shell import make_shell  # IPython, which loose files need not
-
-    return make_shell()
-
-
-def _take_fonts() -> None:
-    """Spare matplotlib the search for the machine's fonts, where it was made before."""
-    lists = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
-    with contextlib.suppress(OSError, KeyError):
-        shutil.copytree(lists, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
-
-
-def _nested_problem(setting: Setting) -> str | None:
-    """Try the namespaces of a submission once; what went wrong, or None."""
-    reading, writing = os.pipe()
+def _can_nest(setting: Setting) -> bool:
     pid = os.fork()
     if pid == 0:
         try:
@@ -94,22 +78,20 @@ def _nested_problem(setting: Setting) -> str | None:
             inner = os.fork()
             if inner == 0:
                 furnish(setting.places, setting.limits.disk_bytes)
-                os.write(writing, b"ok")
                 os._exit(0)
-            os.waitpid(inner, 0)
-        except OSError as error:
-            os.write(writing, str(error).encode())
+            os._exit(int(os.waitpid(inner, 0)[1] != 0))
         finally:
-            os._exit(0)
-    os.close(writing)
-    os.waitpid(pid, 0)
-    with open(reading, "rb") as file:
-        report = file.read().decode()
-    return None if report == "ok" else report or "no answer"
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
-class Child(types.SimpleNamespace):
-    """A submission as the fork server sees it: pid of its parent in our namespaces, pid of its init, its folder."""
+class Child(NamedTuple):
+    """A submission as the fork server sees it: pid of its parent in our namespaces, pid of its init (0 where there are
+    no namespaces of its own), its folder (None where there are)."""
+
+    pid: int
+    init: int
+    folder: str | None
 
 
 def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -> Child:
@@ -133,7 +115,7 @@ def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -
     os.close(writing)
     with open(reading, "rb") as file:
         report = file.read()
-    return Child(pid=pid, init=int(report) if report.isdigit() else 0, folder=folder)
+    return Child(pid, int(report) if report.isdigit() else 0, folder)
 
 
 def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting) -> None:
@@ -170,29 +152,19 @@ def _become_init(fd: int, namespace: Namespace, setting: Setting) -> None:
 
 def _end(child: Child) -> None:
     """Kill a submission with all that it started, and wait until it is gone."""
-    if child.init:
-        kill(child.init)
-    elif child.folder is not None:
+    if child.folder is not None:
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL)
-        for pid in _descendants(child.pid):
-            kill(pid)
-        kill(child.pid)
-    else:
-        kill(child.pid)
+        with contextlib.suppress(Exception):  # psutil need not be here, nor the process
+            import psutil
+
+            for process in psutil.Process(child.pid).children(recursive=True):
+                kill(process.pid)
+    kill(child.init or child.pid)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child.pid, 0)
     if child.folder is not None:
         shutil.rmtree(child.folder, ignore_errors=True)
-
-
-def _descendants(pid: int) -> list[int]:
-    try:
-        import psutil
-
-        return [process.pid for process in psutil.Process(pid).children(recursive=True)]
-    except Exception:
-        return []
 
 
 def main(argument: str) -> None:

@@ -2,11 +2,12 @@
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import sys
 
-from .limits import Limits
+from .protocol import Limits
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWIPC = 0x00020000, 0x10000000, 0x20000000, 0x08000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
@@ -14,8 +15,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 
 CAPABILITY_VERSION_3 = 0x20080522
 
 
-def _libc():
-    return ctypes.CDLL(None, use_errno=True)
+_libc = functools.partial(ctypes.CDLL, None, use_errno=True)
 
 
 def _must(result: int, action: str) -> None:
@@ -90,12 +90,6 @@ def limit_resources(limits: Limits, boxed: bool) -> None:
         with contextlib.suppress(OSError):
             _write("/proc/self/oom_score_adj", "1000")
     if boxed:  # else all processes of the person at this machine would count
-        lower(resource.RLIMIT_NPROC, _processes_allowed(limits.processes))
-
-
-def _processes_allowed(wanted: int) -> int:
-    """Before Linux 5.14 the limit counts all processes of the user on the machine, not those of the namespace."""
-    release = os.uname().release.split(".")
-    if (int(release[0]), int(release[1])) >= (5, 14):
-        return wanted
-    return 4096
+        # Before Linux 5.14 the limit counts all processes of the user on the machine, not those of the namespace.
+        release = tuple(map(int, os.uname().release.split(".")[:2]))
+        lower(resource.RLIMIT_NPROC, limits.processes if release >= (5, 14) else 4096)

@@ -4,11 +4,9 @@ import itertools
 
 import torch
 
-from helpers.checking.model_probes import causal_logits, require_ids
-from helpers.checking.scenarios import WrongParts, loaded_module, scenario
-from helpers.checking.stubs import stub
+from helpers.checking.registry import scenario, stub, view
+from helpers.checking.scenarios import WrongParts, causal_logits, loaded_module, require_ids
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
-from helpers.checking.views import view
 from helpers.checking.vocabulary import Call
 
 MOST_STEPS, MOST_WORDS = 500, 200  # of one search and of one prefix: far more than any right answer needs
@@ -70,12 +68,11 @@ def in_pieces(answer, args, kwargs):
 
 def _pair(returned):
     """What cached_attention returned, where that is a pair with a tensor in front. WrongParts says what it is else."""
-    if isinstance(returned, (tuple, list)) and len(returned) == 2 and isinstance(returned[0], torch.Tensor):
-        return returned
+    kind = f"a {type(returned).__name__}"
     if isinstance(returned, (tuple, list)):
-        kind = f"a {type(returned).__name__} of {len(returned)}: {', '.join(type(x).__name__ for x in returned)}"
-    else:
-        kind = f"a {type(returned).__name__}"
+        if len(returned) == 2 and isinstance(returned[0], torch.Tensor):
+            return returned
+        kind += f" of {len(returned)}: {', '.join(type(x).__name__ for x in returned)}"
     raise WrongParts(f"return a pair (out, cache), with whatever you like as the cache; your code returned {kind}")
 
 

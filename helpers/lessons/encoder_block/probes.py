@@ -3,8 +3,9 @@
 import torch
 from torch.nn import functional as F
 
-from helpers.checking.scenarios import loaded_module, scenario
-from helpers.checking.stubs import mixed, stub
+from helpers.checking.registry import scenario, stub
+from helpers.checking.scenarios import loaded_module
+from helpers.checking.stubs import mixed
 from helpers.checking.vocabulary import Call
 
 SIZES = ("d_model", "num_heads", "d_ff")

@@ -92,7 +92,8 @@ def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
     model.tokens.register_forward_hook(drop)
     for block in model.blocks:
         block.attention.fused, block.attention.dropout, block.attention.base = True, dropout, base
-        for last in (block.attention.W_o, _last_linear(block.feed_forward)):
+        linears = [module for module in block.feed_forward.modules() if isinstance(module, nn.Linear)]
+        for last in (block.attention.W_o, linears[-1]):
             for parameter in last.parameters():
                 nn.init.zeros_(parameter)
             last.register_forward_hook(drop)
@@ -109,10 +110,6 @@ def decay_groups(model: nn.Module) -> list[dict[str, Any]]:
 def learning_rate(highest: float, step: int, steps: int) -> float:
     """Up in a line over the first twentieth of the steps, then down in a line to zero."""
     return highest * min((step + 1) / (steps / 20), (1 - step / steps) / 0.95, 1.0)
-
-
-def _last_linear(module: nn.Module) -> nn.Linear:
-    return [part for part in module.modules() if isinstance(part, nn.Linear)][-1]
 
 
 def train(

@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.metrics import Score, metric
-from helpers.checking.model_probes import SAME, causal_logits, gap_between, require_ids, shape_of
-from helpers.checking.scenarios import WrongParts, scenario
-from helpers.checking.views import view
+from helpers.checking.registry import Score, metric, scenario, view
+from helpers.checking.scenarios import SAME, WrongParts, causal_logits, gap_between, require_ids, shape_of
 
 # ---------------------------------------------------------------- beside learner code
 
@@ -122,14 +120,16 @@ def batch_behavior(args, kwargs, output):
     x, y = batch["x"], batch["y"]
     shape = (batch_size, block_size)
     wanted = f"LongTensors of shape {shape}"
-    found = {"x and y are": _kinds(x, y)}
-    if found["x and y are"] != wanted:
-        return found
+    if (kinds := _kinds(x, y)) != wanted:
+        return {"x and y are": kinds}
     rows = [[index.get(value, -1) for value in row] for row in x.tolist()]
     starts = [row[0] for row in rows]
     windows = ((row, list(range(row[0], row[0] + block_size))) for row in rows)
-    found["every row of x is a window of the text"] = all(row == whole and row[0] >= 0 for row, whole in windows)
-    found["y is"] = _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data))
+    found = {
+        "x and y are": kinds,
+        "every row of x is a window of the text": all(row == whole and row[0] >= 0 for row, whole in windows),
+        "y is": _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data)),
+    }
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
         found["the first position is a start"] = 0 in starts
@@ -217,6 +217,7 @@ def gpt_promises_kept(args, kwargs, output):
 
 
 LITTLE = 1e-3  # of logits: as far apart as rounding takes them
+CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
 
 
 @view
@@ -249,9 +250,10 @@ def generation_behavior(args, kwargs, output):
         return not bool(((counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1).any())
 
     counts, alone = drawn(text), output.get("no generator", text)
-    found["tokens are drawn with the probabilities of the softmax"] = fits(counts)
-    as_wanted = found["tokens are drawn with the probabilities of the softmax"]
-    found["the draws are"] = AS_WANTED if as_wanted else _how(counts / n, p)
+    found["tokens are drawn with the probabilities of the softmax"] = as_wanted = fits(counts)
+    more = 0.0 if as_wanted else float(torch.special.entr(counts / n).sum() - torch.special.entr(p).sum())
+    words = "more uniform than" if more > CLEAR else "less uniform than" if more < -CLEAR else "as uniform as"
+    found["the draws are"] = f"{words} the softmax"
     alike = shape_of(alone) == shape and fits(drawn(alone))
     found["without a generator they are drawn with these probabilities too"] = alike
     if given and not kwargs.get("top_k"):
@@ -260,17 +262,6 @@ def generation_behavior(args, kwargs, output):
         found["the temperature that fits the draws best"] = max(likely, key=likely.get)
     found["no excluded token is drawn"] = not bool((counts[p == 0] > 0).any())
     return found
-
-
-AS_WANTED = "as uniform as the softmax"
-CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
-
-
-def _how(drawn, p) -> str:
-    """What shares of draws are beside the probabilities."""
-    more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
-    words = "more" if more > CLEAR else "less" if more < -CLEAR else ""
-    return f"{words} uniform than the softmax" if words else AS_WANTED
 
 
 @view
@@ -290,23 +281,21 @@ def continues_segments(args, kwargs, output):
     if not all(found.values()):
         return found
     found["weights are finite"] = all(bool(w.isfinite().all()) for layer in layers for w in layer)
-    asked = {"a segment at the start of the text": [0, 0], "a segment further on": [0, 0]}
-    itself, seen = 0, []
+    right: dict[str, list[bool]] = {"a segment at the start of the text": [], "a segment further on": []}
+    itself, seen = [], []
     for ids, positions, name in _texts(V, M):
         logits, looks = _two_layers(ids, V, M, layers)
+        said = logits.argmax(-1)  # (T,)
         seen += [looks[t] for t in positions]
-        for t in positions:
-            asked[name][1] += 1
-            said = int(logits[t].argmax())
-            asked[name][0] += said == int(ids[t + 1])
-            itself += said == int(ids[t])
-    everything = all(right == total for right, total in asked.values())
+        right[name] += [bool(said[t] == ids[t + 1]) for t in positions]
+        itself += [bool(said[t] == ids[t]) for t in positions]
+    everything = all(map(all, right.values()))
     for i, named in enumerate(("first", "second")):  # of one that does its work nobody asks how
         found[f"the {named} layer attends to"] = "one position" if everything else _most(looks[i] for looks in seen)
     found["the previous token is written into its channels"] = everything or _most(looks[2] for looks in seen)
-    for name, (right, total) in asked.items():
-        found[f"{name} is continued correctly at"] = f"{right} of {total} positions"
-    found["mostly the current token is predicted"] = itself > 0.8 * sum(total for _, total in asked.values())
+    for name, held in right.items():
+        found[f"{name} is continued correctly at"] = f"{sum(held)} of {len(held)} positions"
+    found["mostly the current token is predicted"] = sum(itself) > 0.8 * len(itself)
     return found
 
 

@@ -2,9 +2,8 @@
 
 import torch
 
-from helpers.checking.scenarios import scenario
-from helpers.checking.stubs import mixed_rows, stub
-from helpers.checking.views import view
+from helpers.checking.registry import scenario, stub, view
+from helpers.checking.stubs import mixed_rows
 
 
 def _of_one_length(x):

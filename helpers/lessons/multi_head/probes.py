@@ -4,23 +4,22 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.scenarios import scenario
+from helpers.checking.registry import scenario
 
 LAYERS = ("W_q", "W_k", "W_v", "W_o")
 
 
-class _Layers(nn.Module):
-    """The four layers of a MultiHeadAttention and its number of heads, without a forward."""
+class MultiHeadAttention(nn.Module):
+    """The four layers and a forward of torch's own attention: an answer that uses it is refused.
+
+    Messages of PyTorch name the class, and a learner knows it by this name.
+    """
 
     def __init__(self, d_model, num_heads):
         super().__init__()
         self.d_model, self.num_heads = d_model, num_heads
         for name in LAYERS:
             setattr(self, name, nn.Linear(d_model, d_model))
-
-
-class _Heads(_Layers):
-    """The same with a forward made of torch's own attention: an answer that uses it is refused."""
 
     def forward(self, query, key=None, value=None, mask=None):
         key = query if key is None else key
@@ -31,12 +30,8 @@ class _Heads(_Layers):
         return self.W_o(heads.transpose(1, 2).flatten(2)), weights
 
 
-# Messages of PyTorch name the class, and a learner knows it by its own name.
-_Layers.__name__ = _Heads.__name__ = "MultiHeadAttention"
-
-
-def _built(kind, D, num_heads, state):
-    module = kind(D, num_heads).to(state["W_q.weight"].dtype)
+def _built(D, num_heads, state):
+    module = MultiHeadAttention(D, num_heads).to(state["W_q.weight"].dtype)
     module.load_state_dict(state)
     return module.eval()
 
@@ -49,25 +44,22 @@ def transplanted(answer, args, kwargs):
     dtype = my_state["W_q.weight"].dtype
     theirs = nn.MultiheadAttention(D, num_heads, batch_first=True).to(dtype)
     theirs.load_state_dict(their_state)
-    mine = _built(_Layers, D, num_heads, my_state)
+    mine = _built(D, num_heads, my_state)
     own = dict(mine.named_parameters())
     answer(mine, theirs)
     layers = {name: getattr(mine, name) for name in LAYERS}
     numbers = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
+    tensors = numbers.values()
     homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
     return {
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
         "apart": {
-            "mine shares no memory with theirs": all(
-                tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()
-            ),
-            "mine can still be trained": all(tensor.requires_grad for tensor in numbers.values()),
+            "mine shares no memory with theirs": all(x.untyped_storage().data_ptr() not in homes for x in tensors),
+            "mine can still be trained": all(tensor.requires_grad for tensor in tensors),
             "to autograd the numbers of mine are parameters, not results of a computation": all(
-                tensor.is_leaf for tensor in numbers.values()
+                tensor.is_leaf for tensor in tensors
             ),
-            "mine has the parameters that it had, and no new ones": all(
-                tensor is own[name] for name, tensor in numbers.items()
-            ),
+            "mine has the parameters that it had, and no new ones": all(x is own[name] for name, x in numbers.items()),
         },
         "theirs": {
             "theirs holds the numbers that it held": _holds(theirs, their_state),
@@ -85,7 +77,7 @@ def _holds(module, state) -> bool:
 def importance(answer, args, kwargs):
     """args = (D, num_heads, state, x), `what`: answer(mha, x), or what is still true of mha then."""
     D, num_heads, state, x = args
-    mha = _built(_Heads, D, num_heads, state)
+    mha = _built(D, num_heads, state)
     with torch.no_grad():
         before = mha(x)[0]
     own = dict(mha.named_parameters())

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.views import view
+from helpers.checking.registry import view
 
 
 def _pair_of_weights(output):
@@ -22,8 +22,7 @@ def previous_token(args, kwargs, output):
     """
     max_len = (*args, *kwargs.values())[0]
     W_q, W_k = _pair_of_weights(output)
-    shape = "(d, max_len)"
-    attended = "cannot tell"
+    shape, attended = "(d, max_len)", "cannot tell"
     if not W_q.shape == W_k.shape or W_q.shape[1] != max_len:
         turned = W_q.shape == W_k.shape and len(W_q) == max_len
         shape = "(max_len, d)" if turned else f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"

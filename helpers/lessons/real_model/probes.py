@@ -2,8 +2,7 @@
 
 import torch
 
-from helpers.checking.scenarios import scenario
-from helpers.checking.views import view
+from helpers.checking.registry import scenario, view
 
 
 @view

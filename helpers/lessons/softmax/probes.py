@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.scenarios import scenario
+from helpers.checking.registry import scenario
 from helpers.checking.tensor_memory import TensorsAlive, require_in_sight
 from helpers.running.torch_insides import tree_leaves
 

@@ -6,8 +6,8 @@ import re
 import torch
 from torch import nn
 
-from helpers.checking.scenarios import WrongParts, loaded_module, scenario
-from helpers.checking.views import view
+from helpers.checking.registry import scenario, view
+from helpers.checking.scenarios import WrongParts, loaded_module
 from helpers.checking.vocabulary import Call
 
 OURS = re.compile(

@@ -4,11 +4,9 @@ from collections import Counter
 
 import torch
 
-from helpers.checking.metrics import Score, metric
 from helpers.checking.names import namespace
+from helpers.checking.registry import Score, metric, scenario, view
 from helpers.checking.retry import put_in
-from helpers.checking.scenarios import scenario
-from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
@@ -129,9 +127,10 @@ def exact_translations(truths, outputs):
     alone. The last case has other sentences and models that say what a script has: no points for whoever does not
     repeat it, at most half of them for whoever writes something else."""
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
-    right, total = sum(a == b for a, b in pairs), len(pairs)
+    right, total, in_batch = sum(a == b for a, b in pairs), len(pairs), dict(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
-    alone = _right_alone_only(pairs, truths[1:-1], outputs[1:-1])
+    singles = zip(truths[1:-1], outputs[1:-1], strict=True)
+    alone = [(wanted, in_batch[wanted], _one_space(text)) for (wanted,), (text,) in singles if wanted in in_batch]
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
     fault, seen = _fault(truths[-1], outputs[-1])
@@ -140,21 +139,21 @@ def exact_translations(truths, outputs):
     loose = next((b for b in outputs[0] if b != _one_space(b)), "")
     if loose and not seen:
         fault, seen = "spaces", f"but there are spaces too many: {loose[:100]!r}"
-    if passed and not seen:
-        fault, seen = _alone(pairs, truths[1:-1], outputs[1:-1])
-    if seen:
-        share = min(share, AT_MOST)
-    if passed and seen:
-        return Score(share, False, f"{words}; {seen}", fault)
+    others = ((wanted, text) for wanted, among, text in alone if among == wanted != text)
+    if passed and not seen and (other := next(others, None)):
+        fault = "cut_short" if other[0].startswith(f"{other[1]} ") else "another_alone"
+        seen = f"one of them by itself: {_both(*other)}"
+    share = min(share, AT_MOST) if seen else share
     if passed:
-        return Score(share, True, words)
+        return Score(share, False, f"{words}; {seen}", fault) if seen else Score(share, True, words)
     if share == 1:
         words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, as the grader's are others"
     else:
         words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
     asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
-    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault, alone))
+    right_alone = any(text == wanted != among for wanted, among, text in alone)
+    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault, right_alone))
 
 
 def _both(wanted: str, written: str) -> str:
@@ -163,17 +162,6 @@ def _both(wanted: str, written: str) -> str:
 
 def _one_space(text: str) -> str:
     return " ".join(text.split())
-
-
-def _alone(pairs, truths, outputs) -> tuple[str | None, str]:
-    """What is wrong with a sentence that came out right among others and comes out otherwise alone."""
-    in_batch = dict(pairs)
-    for truth, output in zip(truths, outputs, strict=True):
-        (wanted,), (alone,) = truth, map(_one_space, output)
-        if in_batch.get(wanted) == wanted != alone:
-            fault = "cut_short" if wanted.startswith(f"{alone} ") else "another_alone"
-            return fault, f"one of them by itself: {_both(wanted, alone)}"
-    return None, ""
 
 
 def _fault(truth, seen) -> tuple[str | None, str]:
@@ -203,9 +191,8 @@ def _fault(truth, seen) -> tuple[str | None, str]:
         return "eos_not_heard" if len(wrong) == len(pairs) else "goes_on_after_the_end", shown
     if _most(wanted[: len(words)] == words for wanted, words in wrong):
         return "cut_short", shown
-    if _most(_first_other(wanted, words) == second for wanted, words in wrong):
-        return "not_the_likeliest", shown
-    return None, shown
+    others = (next((b for a, b in zip(wanted, words, strict=False) if a != b), "") for wanted, words in wrong)
+    return "not_the_likeliest" if _most(first == second for first in others) else None, shown
 
 
 def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
@@ -222,26 +209,14 @@ def _without_marks(text: str) -> str:
     return " ".join(word for word in text.split() if word not in MARKS)
 
 
-def _first_other(wanted: list[str], words: list[str]) -> str:
-    """The first word that is not the one that was wanted."""
-    return next((b for a, b in zip(wanted, words, strict=False) if a != b), "")
-
-
 def _most(which) -> bool:
     which = list(which)
     return sum(which) > len(which) / 2
 
 
-def _right_alone_only(pairs, truths, outputs) -> bool:
-    """Whether a sentence comes out right by itself, and wrong among others."""
-    in_batch = dict(pairs)
-    alone = ((wanted, _one_space(output)) for (wanted,), (output,) in zip(truths, outputs, strict=True))
-    return any(written == wanted != in_batch.get(wanted, wanted) for wanted, written in alone)
-
-
-def _what_went_wrong(pairs, asked: bool, fault: str | None, alone: bool) -> str | None:
+def _what_went_wrong(pairs, asked: bool, fault: str | None, right_alone: bool) -> str | None:
     said = [(truth.split(), output.split()) for truth, output in pairs]
-    if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
+    if _most(any(mark in words for mark in MARKS) for _, words in said):
         return "marks_left_in"
     wrong = [(truth, words) for truth, words in said if truth != words]
     if _most(words[: len(truth)] == truth for truth, words in wrong):
@@ -249,19 +224,17 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None, alone: bool) -> str 
             return fault
         return "says_too_much" if asked else "goes_on_after_the_end"
     truths, outputs = zip(*pairs, strict=True)
-    seen = {
-        "first_word_missing": sum(words == truth[1:] for truth, words in said),
-        "last_word_missing": sum(words == truth[:-1] for truth, words in said),
-        "another_order": sum((Counter(truths) & Counter(outputs)).values()) - sum(map(str.__eq__, truths, outputs)),
-    }
-    for name, times in seen.items():
-        if times > len(said) / 2:
-            return name
+    if _most(words == truth[1:] for truth, words in said):
+        return "first_word_missing"
+    if _most(words == truth[:-1] for truth, words in said):
+        return "last_word_missing"
+    elsewhere = (Counter(truths) & Counter(outputs)).total() - sum(map(str.__eq__, truths, outputs))
+    if elsewhere > len(said) / 2:
+        return "another_order"
     if _most(bool(words) and words == truth[: len(words)] for truth, words in wrong):
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
-        return (
-            fault if fault in ("not_the_likeliest", "first_word_again") else "right_alone" if alone else "not_trained"
-        )
+        named = fault in ("not_the_likeliest", "first_word_again")
+        return fault if named else "right_alone" if right_alone else "not_trained"
     return None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault

@@ -1,6 +1,6 @@
 """Lesson 7. Beside learner code: the scenarios. Only on numbers: nothing."""
 
-from helpers.checking.scenarios import scenario
+from helpers.checking.registry import scenario
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 
 

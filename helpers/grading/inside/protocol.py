@@ -1,7 +1,9 @@
-"""What the judge tells the sandbox at its start, in one piece."""
+"""What the judge tells the sandbox at its start, in one piece, and the messages between them afterwards."""
 
 import ast
+import socket
 from dataclasses import asdict, dataclass
+from typing import Any
 
 HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
 
@@ -41,3 +43,33 @@ class Setting:
 def from_text(text: str) -> Setting:
     fields = ast.literal_eval(text)
     return Setting(**fields | {"limits": Limits(**fields["limits"])})
+
+
+TOKEN_BYTES = 16
+FORK, KILL = b"F", b"K"
+
+
+def send(channel: socket.socket, token: bytes, tree) -> None:
+    from helpers.checking.codec import dumps
+
+    data = dumps(tree)
+    channel.sendall(len(data).to_bytes(8, "little") + token + data)
+
+
+def receive(channel: socket.socket) -> tuple[bytes, Any]:
+    """The next request and its token. Raises EOFError if the judge has hung up."""
+    from helpers.checking.codec import loads
+
+    size = int.from_bytes(_exactly(channel, 8), "little")
+    token = _exactly(channel, TOKEN_BYTES)
+    return token, loads(_exactly(channel, size))
+
+
+def _exactly(channel: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        chunk = channel.recv(min(size - len(data), 1 << 20))
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return bytes(data)

@@ -1,11 +1,15 @@
-"""Syntax of a Python that is newer than the grader's: what ran at home, or looks like it where the outputs are gone,
-costs its own statement alone. Its lines become comments, the rest of the cell is judged, and a person decides."""
+"""What a submission needs and the grader does not have: the syntax of a newer Python, and packages."""
 
 import ast
+import functools
+import importlib.util
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
-from helpers.grading.name_bindings import without_magics
+from helpers.grading.name_bindings import statements, without_magics
+from helpers.grading.submission import Cell
 
 HERE = "{}.{}".format(*sys.version_info)
 MARK = "#~ "  # before each line that is left out
@@ -16,6 +20,7 @@ LOOKS_NEWER = re.compile(
 )
 BOUND = re.compile(r"(?m)^(?:async\s+)?(?:def|class|type)\s+(\w+)|^(\w+)\s*=")
 INNER = re.compile(r"[)\]}]|(?:else|elif|except|finally)\b|\"\"\"|'''")  # how no statement begins
+MOST_MISSING = 50  # names of one submission
 
 
 def without_newer_syntax(source: str, ran: bool) -> tuple[str, list[str]]:
@@ -54,3 +59,42 @@ def _syntax_error(source: str) -> tuple[int, str] | None:
     except (ValueError, RecursionError, MemoryError):
         return None
     return None
+
+
+def missing_packages(cells: list[Cell], folder: Path) -> dict[str, str]:
+    """The names that the learner's cells bind to what cannot be imported here, each with its package. A function that
+    imports such a package by itself is such a name too. folder: where the learner's own modules lie."""
+    missing: dict[str, str] = {}
+    learners = [cell for cell in cells if cell.runs and not cell.trusted]
+    written = {name for cell in learners for name in re.findall(r"\b(\w++)\.py", cell.source)}
+
+    @functools.cache
+    def is_missing(package: str) -> bool:
+        return not _is_here(package) and package not in written and not (folder / f"{package}.py").is_file()
+
+    for cell in learners:
+        for statement in statements(cell.source) if cell.ran is not False and "import" in cell.source else ():
+            for package, name in _imports(statement):
+                if len(missing) < MOST_MISSING and is_missing(package):
+                    missing[getattr(statement, "name", name)] = package  # a function's or a class's
+    return missing
+
+
+def _imports(statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """(top-level package, name that it is bound to) of each import in a statement."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.partition(".")[0]
+                yield package, alias.asname or package
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield node.module.partition(".")[0], alias.asname or alias.name
+
+
+@functools.lru_cache(maxsize=1000)
+def _is_here(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError, AttributeError):  # as of __main__
+        return True
