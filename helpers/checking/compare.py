@@ -28,7 +28,8 @@ SUMS = 2
 SMALL = 8  # a tensor of so few numbers stays as it is
 # The sums are kept in steps far finer than the tolerances, as round numbers take less room.
 STEPS = {torch.float32: 2.0**20, torch.float64: 2.0**30}
-NAN, INFINITY = 37.0, 41.0  # what stands for them in a sum
+NAN = 37.0  # what stands for these two in a sum
+INFINITY = 41.0
 
 
 @dataclass(frozen=True)
