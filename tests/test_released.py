@@ -20,7 +20,17 @@ from helpers.grading.batch import lesson_fingerprint
 from helpers.grading.class_scores import read_class
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release, judge_input
-from helpers.released import CODE_STUB, OPTIONS, TEXT_STUB, released_notebook, told_of_working_copies, working_copies
+from helpers.released import (
+    BEGIN,
+    CODE_STUB,
+    END,
+    OPTIONS,
+    TEXT_STUB,
+    released_notebook,
+    told_of_working_copies,
+    without_answer,
+    working_copies,
+)
 from tests.sample_class import hand_in
 from tests.sandboxes import need_sandbox
 
@@ -39,6 +49,14 @@ def test_the_release_is_what_nbgrader_makes_of_the_solution(lesson):
         cell.source = cell.source.replace(OPTIONS, "):")
     made, _ = ComputeChecksums().preprocess(made, {})
     assert nbformat.from_dict(released_notebook(path)) == made
+
+
+@pytest.mark.parametrize("begin", [f"    {BEGIN}", f"\t{BEGIN} of two", f"    # {BEGIN}"])
+@pytest.mark.parametrize("end", [f"    {END}", f"    {END} ", f"    {END}  # of one", ""])
+def test_no_answer_is_released_whatever_else_stands_in_the_lines_of_the_marks(begin, end):
+    indent = begin[: len(begin) - len(begin.lstrip())]
+    source = f"def scaled(x):\n{begin}\n    return x / 2\n{end}"
+    assert without_answer(source, "code", "scaled") == f"def scaled(x):\n{indent}{CODE_STUB}"
 
 
 @pytest.fixture

@@ -80,7 +80,8 @@ def without_answer(source: str, kind: str, name: str) -> str:
     stub = CODE_STUB if kind == "code" else TEXT_STUB
     if BEGIN not in source:
         return stub
-    source = re.sub(rf"^( *){BEGIN}.*?{END}$", rf"\1{stub}", source, flags=re.DOTALL | re.MULTILINE)
+    # Whatever else stands in the lines of the marks, or where the last one is missing: no solution is handed out.
+    source = re.sub(rf"(?m)^([ \t]*).*{BEGIN}(?s:.*?)(?:{END}.*|\Z)", rf"\1{stub}", source)
     if re.search(rf"^{re.escape(name)} = None\b", source, re.MULTILINE):  # a value needs no stub to run
         source = "\n".join(line for line in source.split("\n") if line != stub)
     return source.replace(OPTIONS, "):")
