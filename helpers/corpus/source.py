@@ -65,7 +65,9 @@ class Source:
     @functools.cached_property
     def steps(self):
         """steps(state): for every token that may come next its probability, and the state after it."""
-        return functools.lru_cache(maxsize=10_000)(self._steps)
+        # As many as come again: a text of 30,000 tokens has 9,000 states, and to keep all of them doubles its time,
+        # because Python's garbage collector looks through what is kept.
+        return functools.lru_cache(maxsize=1_000)(self._steps)
 
     def _steps(self, state: tuple) -> dict[str, tuple[float, tuple]]:
         shares: tuple[tuple[float, dict[str, tuple]], ...]
