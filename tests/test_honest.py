@@ -180,14 +180,14 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
 @pytest.mark.parametrize(
     "source",
     [
-        "x=1\n" * 20_000,
-        "%%time\n" * 20_000,
-        " " * 50_000 + "x",
-        "\n" * 50_000 + "x",
-        "def f():\n    return " + "+".join("x" * 700),
-        "def f(q):\n" + "".join(f"    def g{i}(): return q\n" for i in range(12_000)),
-        "class F:\n" + "".join(f"    def g{i}(self): return {i}\n" for i in range(12_000)),
-        "from helpers.blocks import " + ", ".join(f"a{i}" for i in range(30_000)),
+        pytest.param("x=1\n" * 20_000, id="lines"),
+        pytest.param("%%time\n" * 20_000, id="magics"),
+        pytest.param(" " * 50_000 + "x", id="spaces"),
+        pytest.param("\n" * 50_000 + "x", id="empty lines"),
+        pytest.param("def f():\n    return " + "+".join("x" * 700), id="a sum"),
+        pytest.param("def f(q):\n" + "".join(f"    def g{i}(): return q\n" for i in range(12_000)), id="functions"),
+        pytest.param("class F:\n" + "".join(f"    def g{i}(self): return {i}\n" for i in range(12_000)), id="methods"),
+        pytest.param("from helpers.blocks import " + ", ".join(f"a{i}" for i in range(30_000)), id="imports"),
     ],
 )
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import torch
 
 STOP, BAR = ".", "|"
-BETWEEN, END = ("between",), ("end",)
+AGREEMENT, BRACKETS, REPETITION = "agreement", "brackets", "repetition"
+BETWEEN = ("between",)
 
 
 @dataclass(frozen=True)
@@ -63,69 +64,78 @@ class Source:
     # ------------------------------------------------------------ what comes next
 
     @functools.cached_property
-    def steps(self):
-        """steps(state): for every token that may come next its probability, and the state after it."""
-        # As many as come again: a text of 30,000 tokens has 9,000 states, and to keep all of them doubles its time,
-        # because Python's garbage collector looks through what is kept.
-        return functools.lru_cache(maxsize=1_000)(self._steps)
+    def _closer(self) -> dict[str, str]:
+        return {pair[0]: pair[1] for pair in self.pairs}
 
-    def _steps(self, state: tuple) -> dict[str, tuple[float, tuple]]:
-        shares: tuple[tuple[float, dict[str, tuple]], ...]
-        following: tuple
-        match state:
-            case ("between",):
-                subjects = {subject: ("agreement", subject, 1) for subject in self.subjects}
-                opened = {pair[0]: ("brackets", pair[1]) for pair in self.pairs}
-                repetition = 1 - self.agreement - self.brackets
-                shares = (self.agreement, subjects), (self.brackets, opened), (repetition, {BAR: ("segment", "")})
-            case ("agreement", subject, distance):  # the next token stands `distance` behind the subject
-                verb = 0.0 if distance < self.nearest else 1.0 if distance >= self.farthest else self.verb
-                further = dict.fromkeys(self.letters, ("agreement", subject, distance + 1))
-                shares = (verb, {subject.lower(): END}), (1 - verb, further)
-            case ("brackets", stack):
-                deeper = self.open if len(stack) < self.deepest else 0.0
-                opened = {pair[0]: ("brackets", stack + pair[1]) for pair in self.pairs}
-                closed = ("brackets", stack[:-1]) if stack[:-1] else END
-                shares = (1 - deeper, {stack[-1]: closed}), (deeper, opened)
-            case ("segment", segment):
-                turn = 0.0 if len(segment) < self.shortest else 1.0 if len(segment) >= self.longest else self.turn
-                left = {letter: ("segment", segment + letter) for letter in self.letters if letter not in segment}
-                shares = (turn, {BAR: ("repetition", segment, 0)}), (1 - turn, left)
-            case ("repetition", segment, done):
-                following = ("repetition", segment, done + 1) if done + 1 < len(segment) else END
-                shares = ((1.0, {segment[done]: following}),)
-            case _:
-                shares = ((1.0, {STOP: BETWEEN}),)
-        # A group's share is split among its tokens.
-        return {
-            token: (share / len(group), following)
-            for share, group in shares
-            if share > 0
-            for token, following in group.items()
-        }
+    @functools.cached_property
+    def chances(self):
+        """chances(state): the probability of every token that may come next, in a state that `after` gives."""
+        return functools.lru_cache(maxsize=10_000)(self._chances)
 
-    def chances(self, state: tuple) -> dict[str, float]:
-        """The probability of every token that may come next."""
-        return {token: chance for token, (chance, _) in self.steps(state).items()}
+    def _chances(self, state: tuple) -> dict[str, float]:
+        kind, *rest = state
+        if kind == "between":
+            repetition = 1 - self.agreement - self.brackets
+            return (
+                {subject: self.agreement / len(self.subjects) for subject in self.subjects}
+                | {pair[0]: self.brackets / len(self.pairs) for pair in self.pairs}
+                | {BAR: repetition}
+            )
+        if kind == "end":
+            return {STOP: 1.0}
+        if kind == AGREEMENT:
+            subject, distance = rest  # the next token stands `distance` behind the subject
+            verb = 0.0 if distance < self.nearest else 1.0 if distance >= self.farthest else self.verb
+            return _mix({subject.lower(): verb}, dict.fromkeys(self.letters, 1 - verb))
+        if kind == BRACKETS:
+            (stack,) = rest
+            deeper = self.open if len(stack) < self.deepest else 0.0
+            return _mix({stack[-1]: 1 - deeper}, dict.fromkeys((pair[0] for pair in self.pairs), deeper))
+        if kind == "segment":
+            (segment,) = rest
+            turn = 0.0 if len(segment) < self.shortest else 1.0 if len(segment) >= self.longest else self.turn
+            left = [letter for letter in self.letters if letter not in segment]
+            return _mix({BAR: turn}, dict.fromkeys(left, 1 - turn))
+        segment, done = rest  # the second time
+        return {segment[done]: 1.0}
 
     def after(self, state: tuple, token: str) -> tuple:
         """The state after one more token."""
-        return self.steps(state)[token][1]
+        kind, *rest = state
+        if kind == "end":
+            return BETWEEN
+        if kind == "between":
+            if token == BAR:
+                return ("segment", "")
+            return (BRACKETS, self._closer[token]) if token in self._closer else (AGREEMENT, token, 1)
+        if kind == AGREEMENT:
+            subject, distance = rest
+            return ("end",) if token == subject.lower() else (AGREEMENT, subject, distance + 1)
+        if kind == BRACKETS:
+            (stack,) = rest
+            stack = stack + self._closer[token] if token in self._closer else stack[:-1]
+            return (BRACKETS, stack) if stack else ("end",)
+        if kind == "segment":
+            (segment,) = rest
+            return (REPETITION, segment, 0) if token == BAR else ("segment", segment + token)
+        segment, done = rest
+        return (REPETITION, segment, done + 1) if done + 1 < len(segment) else ("end",)
 
     # ------------------------------------------------------------ text
 
     def sentence(self, rng: random.Random) -> str:
         """One sentence with its full stop."""
-        state, tokens = BETWEEN, list[str]()
-        while not tokens or state != BETWEEN:
+        state, tokens = BETWEEN, []
+        while True:
             left = rng.random()
-            for token, (chance, following) in self.steps(state).items():  # noqa: B007
+            for token, chance in self.chances(state).items():  # noqa: B007
                 left -= chance
                 if left < 0:
                     break
             tokens.append(token)
-            state = following
-        return "".join(tokens)
+            state = self.after(state, token)
+            if state == BETWEEN:
+                return "".join(tokens)
 
     def text(self, length: int, seed: int) -> torch.Tensor:
         """Sentence after sentence, cut at `length` tokens: LongTensor (length,). The same seed gives the same text."""
@@ -155,10 +165,11 @@ class Source:
             if i == 0 and token == STOP:
                 found.append(0.0)
                 continue
-            if token not in self.steps(state):
+            chance = self.chances(state).get(token, 0.0)
+            if not chance:
                 raise ValueError(f"token {i}, {token!r}, cannot stand there: this is no text of the source")
-            chance, state = self.steps(state)[token]
             found.append(-math.log(chance))
+            state = self.after(state, token)
         return torch.tensor(found, dtype=torch.float64)
 
     def next_probabilities(self, ids: torch.Tensor) -> torch.Tensor:
@@ -180,7 +191,7 @@ class Source:
         """
         entropy, length = _entropy(self.chances(BETWEEN).values()), 1.0 + 1.0  # the first token and the full stop
         subject = self.subjects[0]
-        verbs = ((("agreement", subject, n), subject.lower(), 0) for n in range(1, self.farthest + 1))
+        verbs = (((AGREEMENT, subject, n), subject.lower(), 0) for n in range(1, self.farthest + 1))
         segments = ((("segment", self.letters[:n]), BAR, n) for n in range(self.longest + 1))  # n letters come again
         of_kinds = self._until(verbs), self._brackets(), self._until(segments)
         shares = self.agreement, self.brackets, 1 - self.agreement - self.brackets
@@ -209,10 +220,15 @@ class Source:
         until it closes, once and once more for every bracket that opens in it, and each of those is a level below."""
         nats = tokens = 0.0  # below the deepest level
         for depth in range(self.deepest, 0, -1):
-            chances = self.chances(("brackets", self.pairs[0][1] * depth))
+            chances = self.chances((BRACKETS, self.pairs[0][1] * depth))
             asked = 1 / chances[self.pairs[0][1]]  # mean number of questions at this level
             nats, tokens = asked * _entropy(chances.values()) + (asked - 1) * nats, asked + (asked - 1) * tokens
         return nats, tokens
+
+
+def _mix(*shares: dict[str, float]) -> dict[str, float]:
+    """Groups of tokens, each with the group's share as its value, in one table: a share is split among its tokens."""
+    return {token: share / len(group) for group in shares for token, share in group.items() if share > 0}
 
 
 def _entropy(chances) -> float:

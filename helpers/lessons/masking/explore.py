@@ -78,7 +78,7 @@ def cells(tokens: list[str], scores: torch.Tensor):
 
     def draw(**allowed: bool) -> Picture:
         mask = torch.tensor(list(allowed.values())).reshape(scores.shape)  # (T, T), row by row
-        weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+        weights = torch.softmax(torch.where(mask, scores, -math.inf), dim=-1)
         for (i, j), patch in patches[0].items():
             seen, weight = bool(mask[i, j]), float(weights[i, j])
             nan = math.isnan(weight)
