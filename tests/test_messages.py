@@ -22,6 +22,7 @@ from helpers.checking.registry import SCENARIOS, STUBS, VIEWS, Registry, scenari
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.verdict import decide_quiz
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
+from helpers.checking.wording import written
 from helpers.course import CourseError
 from helpers.drawing import colors
 from helpers.progress import remember
@@ -169,6 +170,20 @@ def test_what_is_shown_can_be_read_and_pasted():
     assert "b'ab'" in one_case(1, reference=lambda x: "b'ab'", answer=lambda x: "b'c'") and "with with" not in text
     noted = one_case(torch.ones(3), reference=lambda x: x, answer=lambda x: x + 1, note="with a mask")
     assert "  with a mask" in noted and "with with" not in noted
+
+
+def test_a_value_that_is_nested_deep_is_written_in_one_pass():
+    told = []
+
+    class Number(int):
+        def __repr__(self):
+            told.append(self)
+            return "1"
+
+    nested = Number(1)
+    for _ in range(12):
+        nested = [nested]
+    assert written(nested) == "[" * 12 + "1" + "]" * 12 and len(told) == 1
 
 
 # quizzes, progress, errors

@@ -25,7 +25,8 @@ def written(value) -> str:
         whole = repr(value) if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
-        return _nested(value) if fits(value) else f"{_nested(value)[: MOST_TEXT - 1]}…"
+        whole = _nested(value)  # once: twice at each level would never end where it is nested deep
+        return whole if len(whole) <= MOST_TEXT else f"{whole[: MOST_TEXT - 1]}…"
     if isinstance(value, Stub):
         return _stub(value)
     if isinstance(value, Odd):
