@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from helpers.authoring.keys import load_answer_key
-from helpers.checking.compare import misfit
 from helpers.checking.make_keys import best_outputs, make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
+from helpers.checking.registry import misfit
 from helpers.checking.verdict import RESERVED
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from helpers.checking.compare import SMALL, SUMS, Sketch, can_be_sketched, difference, sketch
+from helpers.checking.compare import difference
 from helpers.checking.facets import agree
 from helpers.checking.observe import Observation
+from helpers.checking.sketch import SMALL, SUMS, Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case
 
 torch.set_num_threads(1)

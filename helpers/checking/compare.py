@@ -1,20 +1,13 @@
-"""When two outputs are equal: same types, shapes and dtypes, and values within a tolerance.
+"""When two outputs are equal: same types, shapes and dtypes, and values within a tolerance."""
 
-In place of a large tensor that is only ever compared, as what a known mistake gives, stands its sketch: SUMS weighted
-sums of its entries, after a curve that is as steep everywhere as the check's tolerance is fine. Two tensors that are
-equal within a tolerance have sums that are; two that are not, have not, but by a chance that no learner meets. A
-reference is never sketched: messages and pictures are made of its numbers.
-"""
-
-import functools
 import math
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
+from helpers.checking.sketch import Sketch, rounded, sketch
 from helpers.checking.vocabulary import DTYPE, Case
 
 # Relative plus absolute, by the dtype of the expected value.
@@ -24,12 +17,6 @@ FLOAT_TOLERANCE = 1e-5
 EXACT_FLOAT = 1e-7
 # A difference of an earlier kind is the more serious one.
 KINDS = ("type", "shape", "nan", "value", "dtype")
-SUMS = 2
-SMALL = 8  # a tensor of so few numbers stays as it is
-# The sums are kept in steps far finer than the tolerances, as round numbers take less room.
-STEPS = {torch.float32: 2.0**20, torch.float64: 2.0**30}
-NAN = 37.0  # what stands for these two in a sum
-INFINITY = 41.0
 
 
 @dataclass(frozen=True)
@@ -42,57 +29,11 @@ class Difference:
     actual: object
 
 
-@dataclass(frozen=True)
-class Sketch:
-    """Of a tensor: its dtype, its shape, whether it is float64 rounded to float32, and the sums."""
-
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    rounded: bool
-    sums: torch.Tensor
-
-    def is_near(self, other: "Sketch", tolerance: float) -> bool:
-        """Whether the sums are no further apart than if every entry were off by the tolerance."""
-        limit = max(tolerance, 1e-9) * math.sqrt(math.prod(self.shape))
-        return bool(((self.sums - other.sums).abs() <= limit + 1 / STEPS.get(self.dtype, math.inf)).all())
-
-
-def can_be_sketched(x) -> bool:
-    return isinstance(x, torch.Tensor) and x.dtype in STEPS and x.numel() > SMALL
-
-
-def sketch(x: torch.Tensor | Sketch) -> Sketch:
-    if isinstance(x, Sketch):
-        return x
-    flat = x.detach().reshape(-1).to(torch.float64)
-    curve = flat.sign() * flat.abs().log1p()
-    curve = torch.where(flat.isinf(), flat.sign() * INFINITY, torch.where(flat.isnan(), NAN, curve))
-    steps = STEPS.get(x.dtype, 2.0**30)
-    sums = (_weights(flat.numel()) @ curve * steps).round() / steps
-    return Sketch(x.dtype, tuple(x.shape), rounded(x), sums)
-
-
-def rounded(x: torch.Tensor | Sketch) -> bool:
-    """Whether a float64 tensor holds float32 numbers only, as if it had been rounded on the way."""
-    if isinstance(x, Sketch):
-        return x.rounded
-    return x.dtype == torch.float64 and int(x.count_nonzero()) >= 4 and bool((x.float().double() == x).all())
-
-
-@functools.lru_cache(maxsize=256)
-def _weights(n: int) -> torch.Tensor:
-    """(SUMS, n) of size 0.4 to 0.8, so that no entry has next to no say, the same on every machine: this generator's
-    numbers never change."""
-    drawn = torch.from_numpy(np.random.RandomState(0).random_sample((SUMS, n)) * 2 - 1)
-    return 0.4 * (drawn + drawn.sign())
-
-
 def output_difference(case: Case, expected, actual) -> Difference | None:
     """The most serious difference between two outputs of a case."""
-    if case.part == DTYPE and isinstance(expected, float) and isinstance(actual, float) and math.isfinite(expected):
-        # A value that float32 numbers (or fewer digits) cannot have given.
-        far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
-        if (far or _is_single(actual) and not _is_single(expected)) and (lost := difference(expected, actual, 0.0)):
+    if case.part == DTYPE:
+        lost = _lost_digits(expected, actual)
+        if lost is not None:
             return lost
     return difference(expected, actual, case.tolerance)
 
@@ -100,6 +41,15 @@ def output_difference(case: Case, expected, actual) -> Difference | None:
 def gradient_tolerance(case: Case, expected: torch.Tensor) -> float:
     """How far a gradient may be off. It comes through more steps than the output: in float32 ten times as far."""
     return max(case.tolerance or 0, 1e-6 if expected.dtype == torch.float64 else 1e-4)
+
+
+def _lost_digits(expected, actual) -> Difference | None:
+    """For a Python float: a value that float32 numbers (or fewer digits) cannot have given."""
+    if not isinstance(expected, float) or not isinstance(actual, float) or not math.isfinite(expected):
+        return None
+    far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
+    lost = far or _is_single(actual) and not _is_single(expected)
+    return difference(expected, actual, 0.0) if lost else None
 
 
 def _is_single(x: float) -> bool:
@@ -111,12 +61,21 @@ def _is_single(x: float) -> bool:
 
 def difference(expected, actual, tolerance: float | None = None, path: tuple = ()) -> Difference | None:
     """The most serious difference between two trees, or None when they are equal."""
-    if kind := _kind(expected, actual, tolerance):
+    kind = _kind(expected, actual, tolerance)
+    if kind:
         return Difference(kind, path, expected, actual)
-    keys: Iterable = range(len(expected)) if isinstance(expected, (list, tuple)) else ()
-    keys = expected if isinstance(expected, dict) else keys
-    inner = (difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys)
-    return min(filter(None, inner), key=lambda item: KINDS.index(item.kind), default=None)
+    return most_serious(difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys_of(expected))
+
+
+def keys_of(tree) -> Iterable:
+    """By what the parts of a list, tuple or dict are found; nothing of any other value."""
+    return tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, (list, tuple)) else ()
+
+
+def most_serious(differences: Iterable[Difference | None]) -> Difference | None:
+    """The difference of the kind that stands first in KINDS; of two such the first."""
+    seen = [item for item in differences if item is not None]
+    return min(seen, key=lambda item: KINDS.index(item.kind), default=None)
 
 
 def _kind(expected, actual, tolerance: float | None) -> str:
@@ -165,17 +124,6 @@ def _tensor_kind(expected: torch.Tensor | Sketch, actual, tolerance: float | Non
         return "value"
     lost = expected.dtype == torch.float64 and rounded(actual) and not rounded(expected)
     return "dtype" if lost or expected.dtype != actual.dtype else ""
-
-
-def misfit(truth, output) -> Difference | None:
-    """How an output is not of the truth's type and shape, whatever its values; None where it is."""
-    if isinstance(truth, dict) and "shape" in truth:
-        truth = torch.zeros(()).expand(tuple(truth["shape"]))
-        if isinstance(output, torch.Tensor) and not output.is_floating_point():
-            return Difference("type", (), truth, output)
-    found = None if truth is None else difference(truth, output)
-    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
-    return found if unlike else None  # a dict differs by its keys
 
 
 def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:

@@ -2,8 +2,9 @@
 
 import torch
 
-from helpers.checking.compare import Sketch, difference, gradient_tolerance, output_difference, rounded
+from helpers.checking.compare import difference, gradient_tolerance, output_difference
 from helpers.checking.observe import Observation, keeps_promise
+from helpers.checking.sketch import Sketch, rounded
 from helpers.checking.vocabulary import Case
 
 FACETS = ("output", "dtype", "changed", "gradient")

@@ -14,9 +14,9 @@ import torch
 
 from helpers.answer_keys import contents
 from helpers.checking.codec import mapped, pack, unpack
-from helpers.checking.compare import Sketch, can_be_sketched, sketch
 from helpers.checking.facets import differs
 from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, keeps_promise
+from helpers.checking.sketch import Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 

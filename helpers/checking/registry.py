@@ -19,7 +19,7 @@ truth themselves (`Case(args, truth=...)`), and the metric turns all truths and 
         ...
         return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
 
-An output that reaches a metric is of the truth's type and shape (compare.misfit). Where the truth is not of the kind
+An output that reaches a metric is of the truth's type and shape (misfit). Where the truth is not of the kind
 that the answer returns, it is a dict with the entry "shape": the answer then returns a float tensor of that shape, and
 the rest of the dict is the metric's own business. Views and metrics see numbers only, never learner code; in the judge
 they run outside the sandbox.
@@ -31,7 +31,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
+import torch
+
 from helpers import lessons
+from helpers.checking.compare import Difference, difference
 
 
 class Registry(dict):
@@ -70,6 +73,17 @@ class Score:
     passed: bool
     words: str
     mistake: str | None = None
+
+
+def misfit(truth, output) -> Difference | None:
+    """How an output is not of the truth's type and shape, whatever its values; None where it is."""
+    if isinstance(truth, dict) and "shape" in truth:
+        truth = torch.zeros(()).expand(tuple(truth["shape"]))
+        if isinstance(output, torch.Tensor) and not output.is_floating_point():
+            return Difference("type", (), truth, output)
+    found = None if truth is None else difference(truth, output)
+    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
+    return found if unlike else None  # a dict differs by its keys
 
 
 def load() -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import torch
 
 from helpers.checking.codec import leaves
-from helpers.checking.compare import Difference, difference, gradient_tolerance, misfit, output_difference
+from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise, viewed
-from helpers.checking.registry import METRICS
+from helpers.checking.registry import METRICS, misfit
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
 WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
