@@ -239,7 +239,7 @@ def test_errors_print_once_and_in_one_line(tmp_path):
 
 def test_what_an_answer_prints_is_shown_and_bounded():
     found = judge(Exercise("f", lambda d: [Case((1,))]), lambda x: x, lambda x: x)
-    found.said = "\n".join(f"row {i}" for i in range(100))
+    found.printed = "\n".join(f"row {i}" for i in range(100))
     lines = as_text(found).splitlines()
     assert "  your code printed:" in lines and "      row 0" in lines and lines[-1] == "      …" and len(lines) < 15
 

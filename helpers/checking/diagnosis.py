@@ -1,4 +1,4 @@
-"""What the values of a wrong result show: numbers that are transposed, rounded, scaled, masked otherwise, and so on."""
+"""Diagnose a wrong result from its values, which may be transposed, rounded, scaled, masked differently, and so on."""
 
 import functools
 import itertools
@@ -13,52 +13,52 @@ from helpers.checking.verdict import Picture, Problem
 from helpers.checking.vocabulary import Case
 from helpers.checking.wording import counted, dtype_of, entry_at, item_at, numbered, row_at, short, two_numbers, written
 
-CLOSE = 0.005  # a share of the expected number
-MOST_COMPARED = 1_000_000  # pairs of numbers
-MOSTLY = 0.8  # a share of an item's, a row's or a column's numbers
-SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
+CLOSE = 0.005  # the largest relative difference that is called close
+MOST_COMPARED = 1_000_000  # the most pairs of numbers that are compared to find a permutation
+MOSTLY = 0.8  # an item, row or column counts as wrong if more than this fraction of its numbers is wrong
+SCATTERED = 0.1  # a smaller fraction of wrong numbers is scattered rounding, not wrong items
 TRANSPOSED = "transposed: rows and columns have changed places"
 
 
 def of_tensor(case: Case, want: torch.Tensor, got: torch.Tensor, axes: tuple[str, ...]) -> str:
-    """What the numbers of a wrong tensor tell, a line for each fact, then where they differ most."""
-    seen, _ = by_values(want, got, axes, case.tolerance)
-    if seen.startswith("off by a constant factor"):
-        seen += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
-    # A mask of the case may hide something, but nothing from the first item of its batch.
+    """What is wrong with a tensor, one line for each fact, and then the largest difference."""
+    diagnosis, _ = by_values(want, got, axes, case.tolerance)
+    if diagnosis.startswith("off by a constant factor"):
+        diagnosis += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
+    # A mask may leave the first item of the batch unmasked; then only that item is right for an answer without it.
     masks = [mask for mask in _masks(case) if mask.dim() > 2]
-    first_sees_all = any(bool(mask[:1].all()) and not mask.all() for mask in masks)
-    first_by_mask = seen.startswith("right for the first item") and first_sees_all
+    first_is_unmasked = any(bool(mask[:1].all()) and not mask.all() for mask in masks)
+    first_by_mask = diagnosis.startswith("right for the first item") and first_is_unmasked
     masked = _fully_masked_rows(case, wrong_entries(want, got, case.tolerance))
-    lines = [_masked_entries(case, want, got) or masked, "" if first_by_mask or masked else seen]
-    if not seen.startswith(("each row", "right, except")):
+    lines = [_masked_entries(case, want, got) or masked, "" if first_by_mask or masked else diagnosis]
+    if not diagnosis.startswith(("each row", "right, except")):
         lines.append(largest(want, got, case.tolerance, axes))
     return "\n".join(filter(None, lines))
 
 
 def of_nan(case: Case, want, got, axes: tuple[str, ...]) -> str:
-    """Where a number or a tensor is nan and should not be."""
+    """Where a number or tensor is nan and should not be."""
     if not isinstance(got, torch.Tensor) or not got.dim():
         return f"expected {short(want.item() if isinstance(want, torch.Tensor) else want)}, yours is nan"
     bad = got.isnan()
     where = bad.nonzero()[0].tolist()
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        told = f"expected all zeros in {row_at(where[:-1], axes)}, got nan there"
+        line = f"expected all zeros in {row_at(where[:-1], axes)}, got nan there"
     else:
-        place = f"{entry_at(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
-        told = f"{int(bad.sum())} of {bad.numel()} numbers are nan; {place}"
-    return "\n".join(filter(None, (told, _fully_masked_rows(case, bad))))
+        first = f"{entry_at(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
+        line = f"{int(bad.sum())} of {bad.numel()} numbers are nan; {first}"
+    return "\n".join(filter(None, (line, _fully_masked_rows(case, bad))))
 
 
 def picture(key, problem: Problem) -> Picture | None:
-    """The matrix that came out wrong, of the item that the text names; None where there is no small one."""
+    """The wrong matrix, from the batch item that the text names; None if the output has no small matrix."""
     diff = problem.difference
     if diff is None or problem.kind not in ("value", "nan") or problem.where:
         return None
     want, got = diff.expected, diff.actual
     if not isinstance(want, torch.Tensor) or want.dim() < 2:
         return None
-    assert isinstance(got, torch.Tensor)  # numbers are compared of two tensors of one shape only
+    assert isinstance(got, torch.Tensor)  # a difference in values means that type and shape are right
     _, index = by_values(want, got, (), problem.case.tolerance)
     if problem.kind == "nan":
         index = got.isnan().nonzero()[0].tolist()
@@ -71,8 +71,10 @@ def picture(key, problem: Problem) -> Picture | None:
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
-    """The index of the largest difference; where something is not finite, that comes first. Of what is no float, where
-    a difference has no size, the first one."""
+    """The index of the largest difference, where one that is not finite counts as the largest.
+
+    Differences between integers or booleans are not ranked, so the first one is returned.
+    """
     wrong = wrong_entries(want, got, tolerance)
     if not want.is_floating_point():
         return wrong.nonzero()[0].tolist()
@@ -82,7 +84,7 @@ def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None =
 
 
 def largest(want: torch.Tensor, got: torch.Tensor, tolerance: float | None, axes: tuple[str, ...]) -> str:
-    """How many numbers differ, and both of them where they differ most."""
+    """How many numbers differ, and the two numbers where they differ most."""
     if not want.dim():
         return two_lines(want.item(), got.item())
     wrong = wrong_entries(want, got, tolerance)
@@ -96,19 +98,19 @@ def largest(want: torch.Tensor, got: torch.Tensor, tolerance: float | None, axes
 
 
 def two_lines(want, got, at: str = "") -> str:
-    """Both of two values, and what one is of the other where they are floats."""
+    """Two values on a line each; for floats, also how one follows from the other and how close they are."""
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
     lines = [_multiple(want, got), f"expected {a}{at}", f"yours    {b}", _closeness(want, got)]
     return "\n".join(filter(None, lines))
 
 
 def _multiple(want, got) -> str:
-    """Which whole multiple or part of a float another one is, as a sum is of a mean; else empty."""
+    """How a wrong float follows from the right one, such as a sum from a mean by a whole factor; "" if it does not."""
     if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
         return ""
     near, ratio = functools.partial(math.isclose, rel_tol=1e-5), got / want
     not_one = round(want, 3) != 1
-    tried = [
+    diagnoses = [
         (near(ratio, 1 / math.log(2)), "your logarithms are to base 2, and natural ones are asked for"),
         (want < 100 and near(got, math.exp(want)), "your result is e to the power of what is asked for"),
         (near(ratio, -1), "the right number with the opposite sign"),
@@ -118,33 +120,33 @@ def _multiple(want, got) -> str:
     for number, words in ((ratio, "{} times"), (ratio and 1 / ratio, "1/{} of")):
         whole = round(number)
         multiple = whole not in (0, 1) and near(number, whole)
-        tried.append((multiple, f"your result is {words.format(whole)} what it should be"))
-    return next((sentence for holds, sentence in tried if holds), "")
+        diagnoses.append((multiple, f"your result is {words.format(whole)} what it should be"))
+    return next((sentence for holds, sentence in diagnoses if holds), "")
 
 
 def _closeness(want, got) -> str:
-    """What a small difference of two floats amounts to, as their digits may read as equality; else empty."""
+    """The relative difference of two floats that are close, because their digits look almost equal; "" otherwise."""
     if not (isinstance(want, float) and isinstance(got, float) and math.isclose(got, want, rel_tol=CLOSE)):
         return ""
-    share = abs((got - want) / want)
-    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'}%"
+    relative = abs((got - want) / want)
+    return f"close: off by {f'{100 * relative:.1g}' if relative >= 1e-6 else 'less than 0.0001'}%"
 
 
 def by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
-    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
-    tried = _diagnoses(want, got, wrong_entries(want, got, tolerance), axes) if want.numel() > 1 else ()
-    return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
+    """A diagnosis from the numbers alone ("" if none fits), and the index of the row that it names, or None."""
+    found = _diagnoses(want, got, wrong_entries(want, got, tolerance), axes) if want.numel() > 1 else ()
+    return next((diagnosis for diagnosis in found if diagnosis[0]), ("", None))
 
 
 def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]:
     if want.dtype == torch.bool:
         yield _booleans(want, got), None
     elif not want.is_floating_point():
-        gap = got.double() - want.double()  # an answer may hold numbers of another dtype, with fractions too
+        gap = got.double() - want.double()  # the answer may have a float dtype
         if (shift := gap.max().item()) == gap.min():
-            yield f"every number is {abs(shift):g} too {_one_of('large', 'small', shift)}", None
+            yield f"every number is {abs(shift):g} too {_by_sign(shift, 'large', 'small')}", None
         yield _in_another_order(want.double(), got.double()), None
         if _reordered(want, got):
             yield "the right numbers in another order", None
@@ -178,11 +180,11 @@ def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
 
 
 def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
-    """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
+    """Diagnoses of finite numbers, the most specific first. noise: how far rounding alone may move a number."""
     gap = got - want
     shift = gap.mean().item()
     if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
-        yield f"every number is about {abs(shift):.2g} too {_one_of('large', 'small', shift)}", None
+        yield f"every number is about {abs(shift):.2g} too {_by_sign(shift, 'large', 'small')}", None
     yield _rounding(want, got), None
     if torch.allclose(got, want, 1e-4, 1e-6):
         yield _close(want, got), None
@@ -194,9 +196,9 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
         yield f"off by a constant factor: every number is {times} times what it should be", None
     if _is_transposed(want, got):
         yield TRANSPOSED, None
-    for power, told in ((2, "square"), (0.5, "square root")):
+    for power, name in ((2, "square"), (0.5, "square root")):
         if (want >= 0).all() and torch.allclose(got, want**power, 1e-4, 1e-9):
-            yield f"every number is the {told} of what it should be", None
+            yield f"every number is the {name} of what it should be", None
     if want.dim() >= 2:
         yield _rows_of_zeros(want, got, axes)
     yield _sums(want, got, axes)
@@ -216,26 +218,26 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
 
 
 def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
-    """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
+    """A sentence if the only wrong numbers are those that should be 0 or -inf, or that are and should not be."""
     count = counted(int(wrong.sum()), "number", "numbers")
-    for blank, (numbers, should) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
+    for blank, (numbers, verb) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
         if (numbers[wrong] == blank).all() and (want[~wrong] != blank).any():
-            return f"right, except for {count} that {should} be {blank:g}"
+            return f"right, except for {count} that {verb} be {blank:g}"
     return ""
 
 
 def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
-    """Where all is right but rows that should be all zeros."""
-    blank = (want == 0).all(-1)
+    """A sentence if the only wrong rows are those that should be all zeros."""
+    zero_rows = (want == 0).all(-1)
     wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
-    if not wrong_rows.any() or (wrong_rows & ~blank).any():
+    if not wrong_rows.any() or (wrong_rows & ~zero_rows).any():
         return "", None
     index = wrong_rows.nonzero()[0].tolist()
     return f"right, except that {row_at(index, axes)} should be all zeros", index
 
 
 def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
-    """Where rows should sum to 1 and do not."""
+    """A sentence if each row should sum to 1 and some row does not."""
     total = got.sum(-1)
     ones = torch.ones_like(total)
     if not torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) or (total - 1).abs().max() <= 1e-3:
@@ -249,7 +251,7 @@ def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] |
 
 
 def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
-    """Which rounding every number of `got` shows and `want` does not; the empty string where there is none."""
+    """How every number of `got`, but not of `want`, is rounded: to decimal places or to a 16-bit dtype; "" if not."""
     if want.numel() < 4:
         return ""
     for digits in range(1, 7):
@@ -257,65 +259,65 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
         if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
             return f"rounded to {counted(digits, 'decimal place', 'decimal places')}"
-    for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
+    for dtype, tolerance in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
-        if rounded and torch.allclose(got, want, share, 1e-7):
+        if rounded and torch.allclose(got, want, tolerance, 1e-7):
             return f"rounded on the way: these are {dtype_of(want.to(dtype))} numbers"
     return ""
 
 
 def _close(want: torch.Tensor, got: torch.Tensor) -> str:
-    """What small differences look like: a constant share, or only small."""
-    share = ((got - want) / want)[want != 0]
-    if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
-        much = 100 * share.mean().item()
-        return f"every number is about {abs(much):.1g}% too {_one_of('far from', 'close to', much)} 0"
+    """A sentence on small differences: a constant percentage, or simply small."""
+    relative = ((got - want) / want)[want != 0]
+    if relative.numel() > 1 and (relative - relative.mean()).abs().max() < 0.1 * relative.mean().abs():
+        percent = 100 * relative.mean().item()
+        return f"every number is about {abs(percent):.1g}% too {_by_sign(percent, 'far from', 'close to')} 0"
     return "close, but not close enough"
 
 
-def _one_of(more: str, less: str, gap: float) -> str:
-    return more if gap > 0 else less
+def _by_sign(gap: float, above: str, below: str) -> str:
+    return above if gap > 0 else below
 
 
 def _reordered(want: torch.Tensor, got: torch.Tensor) -> bool:
-    """Whether each row, or the one vector, holds the right numbers, all different, in another order."""
-    one, other = want.double().sort(-1).values, got.double().sort(-1).values
-    return bool(want.shape[-1] > 2 and (one.diff(dim=-1) > 0).all() and torch.allclose(one, other, 1e-5, 1e-7))
+    """Whether each row (or the vector) has the right numbers, all different, in another order."""
+    a, b = want.double().sort(-1).values, got.double().sort(-1).values
+    return bool(want.shape[-1] > 2 and (a.diff(dim=-1) > 0).all() and torch.allclose(a, b, 1e-5, 1e-7))
 
 
 def _axes_of(dims: int) -> list[tuple[str, int]]:
-    """What lies along the axes of a tensor that a learner can count: items, rows and columns."""
+    """The axes that a message can name, as (title, axis): items, rows and columns."""
     return [("item", 0)] * (dims > 2) + [("row", -2), ("column", -1)] * (dims > 1)
 
 
 def _permuted(want: torch.Tensor, got: torch.Tensor, axis: int) -> bool:
-    """Whether the same slices lie along an axis, in another order."""
-    one, other = (x.movedim(axis, 0).flatten(1) for x in (want, got))
-    if len(one) * one.numel() > MOST_COMPARED:
+    """Whether the slices along an axis are the right ones in another order."""
+    a, b = (x.movedim(axis, 0).flatten(1) for x in (want, got))
+    if len(a) * a.numel() > MOST_COMPARED:
         return False
-    close = torch.isclose(one[:, None], other[None], 1e-4, 1e-6).all(-1)
+    close = torch.isclose(a[:, None], b[None], 1e-4, 1e-6).all(-1)
     return bool(close.any(0).all() and close.any(1).all())
 
 
 def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
-    """Which items, rows or columns are wrong, if these are wrong nearly everywhere and all others right."""
+    """Which items, rows or columns are wrong, if almost all their numbers are wrong and all others are right."""
     for title, axis in _axes_of(wrong.dim()):
-        each = wrong.movedim(axis, 0).flatten(1)
-        bad, good = each.any(1).nonzero().flatten().tolist(), (~each.any(1)).nonzero().flatten().tolist()
-        if bad and good and each[bad].double().mean() > MOSTLY:
+        slices = wrong.movedim(axis, 0).flatten(1)
+        bad, good = slices.any(1).nonzero().flatten().tolist(), (~slices.any(1)).nonzero().flatten().tolist()
+        if bad and good and slices[bad].double().mean() > MOSTLY:
             nouns = () if title == "item" else axes[axis:][:1]
             for lines, verdict in ((bad, "wrong"), (good, "right")):
                 if len(lines) == 1:
                     (line,) = lines
                     return f"only {numbered(title, line, nouns)} is {verdict}"
-            named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
-            named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
-            return f"{title}s {named} are wrong, and the others right"
+            numbers = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
+            numbers = numbers if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
+            return f"{title}s {numbers} are wrong, and the others right"
     return ""
 
 
 def _of_a_size(case: Case, factor: float) -> str:
-    """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
+    """A sentence if a factor is the length of some axis of the inputs, its square root, or 1 over either; else ""."""
     for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
         for power, sign in ((1, ""), (-1, "1/"), (0.5, "√"), (-0.5, "1/√")):
             if math.isclose(factor, size**power, rel_tol=1e-4):
@@ -324,7 +326,7 @@ def _of_a_size(case: Case, factor: float) -> str:
 
 
 def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
-    """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
+    """A sentence if masked entries should all be 0 or all be -inf and are not; "" otherwise."""
     for mask, value in itertools.product(_masks(case), (0.0, -math.inf)):
         if got.is_floating_point() and _broadcasts(mask, want):
             hidden = ~mask.expand_as(want)
@@ -334,20 +336,21 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
 
 
 def _fully_masked_rows(case: Case, wrong: torch.Tensor) -> str:
-    """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
+    """A sentence if the only wrong rows are those that a boolean mask of the case masks completely; "" otherwise."""
     if wrong.dim() < 2:
         return ""
     rows = wrong.any(-1)
     for mask in _masks(case):
-        blind = ~mask.any(-1)
-        blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads
-        if _broadcasts(blind, rows) and not (rows & ~blind).any():
+        fully_masked = ~mask.any(-1)
+        if fully_masked.dim() == rows.dim() + 1:  # the mask has an axis for the heads, and the output does not
+            fully_masked = fully_masked.any(-2)
+        if _broadcasts(fully_masked, rows) and not (rows & ~fully_masked).any():
             return "only fully masked rows are wrong, those for which the mask is False everywhere"
     return ""
 
 
 def _broadcasts(mask: torch.Tensor, like: torch.Tensor) -> bool:
-    """Whether a mask's axes are as long as another tensor's last ones, or 1."""
+    """Whether a mask can be broadcast to the shape of `like`."""
     sizes = zip(mask.shape[::-1], like.shape[::-1], strict=False)
     return mask.dim() <= like.dim() and all(size in (1, other) for size, other in sizes)
 

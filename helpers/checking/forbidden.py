@@ -1,9 +1,9 @@
-"""Calls that would be the whole answer: seen while they run, and found in the source.
+"""Find forbidden calls, such as torch.softmax in the softmax exercise, while an answer runs and in its source.
 
-Four looks, as one alone is easy to miss: by name (TorchFunctionMode), by operator (TorchDispatchMode, which also
-sees scripted and module forms), by the autograd engine, and a walk over the names that the answer's source uses
-(scripted functions, SciPy and its like, torch.autograd, blocks of this or a later lesson). The grader has a fifth,
-Python's profiler, as torch's modes can be switched off by what they look at.
+There are four detectors, because each alone is easy to evade: function names (TorchFunctionMode), operators
+(TorchDispatchMode, which also sees scripted functions and modules), the autograd engine, and the names in the answer's
+source (scripted functions, SciPy and similar packages, torch.autograd, blocks of this or a later lesson). The grader
+adds a fifth, Python's profiler, because learner code can switch off torch's modes.
 """
 
 import _thread
@@ -30,13 +30,13 @@ from helpers.running.torch_insides import (
     watched_engine,
 )
 
-# Softmaxtransform is that of torch.distributions, which has a formula of its own.
+# SoftmaxTransform, of torch.distributions, computes softmax without calling torch.softmax.
 SOFTMAX = (
     "softmax log_softmax logsumexp logcumsumexp logaddexp logaddexp2 softmin softmaxtransform gumbel_softmax softmax2d "
     "masked_softmax safe_softmax scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
     "sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
 )
-# What an author writes in `forbidden`, and every name under which the same computation is to be had.
+# From a name that authors write in `forbidden` to every name under which torch offers the same computation.
 GROUPS = {
     "one_hot": "one_hot",
     "cosine_similarity": (
@@ -48,7 +48,7 @@ GROUPS = {
         "cross_entropy nll_loss nll_loss2d nll_loss_nd crossentropyloss nllloss cross_entropy_loss nll_loss_forward "
         "nll_loss2d_forward"
     ),
-    "cross_entropy_alone": "cross_entropy crossentropyloss cross_entropy_loss",  # nll_loss is welcome
+    "cross_entropy_alone": "cross_entropy crossentropyloss cross_entropy_loss",  # nll_loss is allowed
     "attention": (
         "scaled_dot_product_attention multi_head_attention_forward multiheadattention native_multi_head_attention "
         "transform_bias_rescale_qkv flex_attention"
@@ -64,13 +64,13 @@ GROUPS = {
         "transformer transformerencoder transformerencoderlayer transformerencoderlayer_fwd "
         "transformer_encoder_layer_fwd transformerdecoder transformerdecoderlayer"
     ),
-    "autograd": "make_dual backward",  # forward mode, and a backward formula called by hand
+    "autograd": "make_dual backward",  # forward mode, and a backward formula that is called directly
 }
-# Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
+# These operators also run inside other functions that the answer may call, so they are not detected by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
 STARTERS = ("start_new_thread", "start_new", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread")
-# What an honest answer never calls, and who wants to be unheard does.
+# Functions, by the modules that define them, that an honest answer never calls and that could hide a call.
 HIDING = {
     "setprofile": ("sys", "threading"),
     "start_new_thread": ("_thread",),
@@ -78,35 +78,35 @@ HIDING = {
     "fork": ("posix",),
     "fork_exec": ("_posixsubprocess",),
 }
-MOST_TOLD = 10
+MOST_REPORTED = 10  # names of forbidden calls for one case
 HELPERS = str(Path(__file__).parents[1])
-MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # between a call and who answers it
+MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # torch's frames between caller and callee
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
 def banned_names(forbidden: tuple[str, ...]) -> set[str]:
-    """Every plain lower-case name that the groups (or single names) in `forbidden` stand for."""
+    """Every plain name that the groups and single names in `forbidden` cover."""
     return {name for item in forbidden for name in GROUPS.get(item, item).split()}
 
 
 @functools.lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
-    """'_softmax', 'softmax_' and 'Softmax' are one call."""
+    """The name in lower case without outer underscores, because _softmax, softmax_ and Softmax are the same call."""
     return name.strip("_").lower()
 
 
 @functools.lru_cache(maxsize=4096)
 def _names_of(name: str) -> frozenset[str]:
-    """The plain names of a computation that a function of torch's is known by, an operator's variants among them."""
+    """The plain names that a torch function goes by, without the prefixes and infixes of an operator's variants."""
     name = _plain(name)
     stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
-    # Their words in this order, whatever stands between: scaled_dot_product_flash_attention.
+    # Variants insert words, as in scaled_dot_product_flash_attention.
     patterns = {kind: kind.replace("_", "_(?:.*_)?") for kind in ("scaled_dot_product_attention", "flex_attention")}
     return frozenset((name, stem, *(kind for kind, pattern in patterns.items() if re.search(pattern, name))))
 
 
 @functools.lru_cache(maxsize=4096)
-def _operators_names(name: str) -> frozenset[str]:
+def _operator_names(name: str) -> frozenset[str]:
     name = _plain(name)
     formula = {"backward"} if re.search("_backward(_|$)", name) else set()
     return frozenset() if name in NOT_BY_OPERATOR else _names_of(name) | formula
@@ -114,40 +114,40 @@ def _operators_names(name: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1)
 def warm_up():
-    """Let torch import what its first dispatch mode needs, outside anybody's time limit."""
+    """Make torch import what its first dispatch mode needs, before any time limit starts."""
     with _ByOperator(Watch(())):
         torch.zeros(1).sum()
 
 
-tell: Callable[[str], None] | None = None  # the grader's: called with each forbidden name as soon as it is seen
+tell: Callable[[str], None] | None = None  # set by the grader; called with the name of each forbidden call at once
 
 
-def not_watched(piece: Callable) -> Callable:
-    """A finished function or module class of the course whose own calls no Watch notes."""
-    if isinstance(piece, type):
-        methods = {name: not_watched(vars(piece)[name]) for name in ("__init__", "forward") if name in vars(piece)}
-        return type(piece.__name__, (piece,), methods)
+def not_watched(block: Callable) -> Callable:
+    """A copy of a finished function or module class whose own calls every Watch ignores."""
+    if isinstance(block, type):
+        methods = {name: not_watched(vars(block)[name]) for name in ("__init__", "forward") if name in vars(block)}
+        return type(block.__name__, (block,), methods)
 
-    def unseen(*args, **kwargs):
-        return piece(*args, **kwargs)
+    def unwatched(*args, **kwargs):
+        return block(*args, **kwargs)
 
-    _UNSEEN.add(unseen.__code__)
-    functools.update_wrapper(unseen, piece).__module__ = FINISHED
-    return unseen
+    _UNWATCHED.add(unwatched.__code__)
+    functools.update_wrapper(unwatched, block).__module__ = FINISHED
+    return unwatched
 
 
-_UNSEEN: set[types.CodeType] = set()
-FINISHED = "finished_block"  # the module of such pieces, for the grader and for who reads an answer's source
+_UNWATCHED: set[types.CodeType] = set()
+FINISHED = "finished_block"  # the __module__ of such blocks, by which the grader and the source search recognize them
 
 
 def _by_a_finished_block() -> bool:
-    """Whether a finished block made the call that is being noted, and not what the learner handed it."""
+    """Whether a finished block made the call that is being recorded, rather than code that the learner passed to it."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
-        if frame.f_code in _UNSEEN:
-            home = str(getattr(frame.f_locals.get("piece"), "__module__", ""))
+        if frame.f_code in _UNWATCHED:
+            home = str(getattr(frame.f_locals.get("block"), "__module__", ""))
             return home == FINISHED or lies_in(home, ("helpers",))
-        home = _caller(frame)
+        home = _module_of(frame)
         if home != FINISHED and home.split(".")[0] not in ("torch", "helpers", *sys.stdlib_module_names):
             return False
         frame = frame.f_back
@@ -166,7 +166,7 @@ class Watch(contextlib.AbstractContextManager):
     def note(self, name: str):
         if name not in self.found and not _by_a_finished_block():
             self.found.append(name)
-            if tell is not None and len(self.found) < MOST_TOLD:
+            if tell is not None and len(self.found) < MOST_REPORTED:
                 tell(name)
 
     def __enter__(self):
@@ -176,7 +176,7 @@ class Watch(contextlib.AbstractContextManager):
             warm_up()
             self.stack.enter_context(_ByOperator(self))
             self.stack.enter_context(_ByName(self))
-            self.stack.enter_context(_in_threads_too(self))
+            self.stack.enter_context(_in_new_threads(self))
         return self
 
     def __exit__(self, *details):
@@ -193,23 +193,22 @@ class _ByName(_Watching, TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if not self.watch.names.isdisjoint(_names_of(name.split(".")[0])):
-            self.watch.note(readable(func, name) + _inside(self.watch.names))
+            self.watch.note(readable(func, name) + _outer_call(self.watch.names))
         return func(*args, **(kwargs or {}))
 
 
 class _ByOperator(_Watching, OperatorMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = operator_name(func)
-        if not self.watch.found and not self.watch.names.isdisjoint(_operators_names(name)):
+        if not self.watch.found and not self.watch.names.isdisjoint(_operator_names(name)):
             self.watch.note(f"torch's {_plain(name)}")
         return func(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
-def _in_threads_too(watch: Watch):
-    """Torch's modes hold for one thread: let every thread that is started meanwhile have them too."""
-
-    own_threads = {threading.get_ident()}  # of the answer; others that a kernel starts meanwhile are not its own
+def _in_new_threads(watch: Watch):
+    """While active, threads that the answer starts are watched as well, because torch's modes hold for one thread."""
+    own_threads = {threading.get_ident()}  # the answer's threads; a kernel may start others in the meantime
 
     def watched(start):
         def started(function, *args, **kwargs):
@@ -225,96 +224,96 @@ def _in_threads_too(watch: Watch):
 
         return started
 
-    places = [(home, name) for home in (_thread, threading) for name in STARTERS if hasattr(home, name)]
-    before = [(*place, getattr(*place)) for place in places]
-    for home, name, start in before:
+    originals = [
+        (home, name, getattr(home, name)) for home in (_thread, threading) for name in STARTERS if hasattr(home, name)
+    ]
+    for home, name, start in originals:
         setattr(home, name, watched(start))
     try:
         yield
     finally:
-        for place in before:
-            setattr(*place)
+        for home, name, start in originals:
+            setattr(home, name, start)
 
 
 class Listener:
-    """While active, Python's profiler tells of forbidden calls, and of what would hide them, in every thread.
+    """While active, reports forbidden calls and attempts to hide them in every thread, by means of Python's profiler.
 
-    Slower than the looks of Watch, and blind to what C code calls; but no switch of torch's turns it off.
+    It is slower than Watch and does not see calls from C code, but torch cannot switch it off.
     """
 
     def __init__(self, forbidden: tuple[str, ...]):
         self.names = banned_names(forbidden)
         self.autograd = "autograd" in forbidden
-        self.heard: set[str] = set()
+        self.reported: set[str] = set()
 
     def __enter__(self):
         self.before = sys.getprofile()
-        threading.setprofile(self.hear)
-        sys.setprofile(self.hear)
+        threading.setprofile(self.on_event)
+        sys.setprofile(self.on_event)
         return self
 
     def __exit__(self, *details):
         sys.setprofile(self.before)
         threading.setprofile(None)
 
-    def hear(self, frame, event, arg):
+    def on_event(self, frame, event, arg):
         if event == "c_call":
-            name, home = getattr(arg, "__name__", ""), _home_of_builtin(arg)
+            name, home, caller = getattr(arg, "__name__", ""), _home_of_builtin(arg), frame
         elif event == "call":
-            name, home = _called(frame.f_code), str(frame.f_globals.get("__name__", ""))
-            frame = frame.f_back
+            name, home, caller = _called_name(frame.f_code), _module_of(frame), frame.f_back
         else:
             return
-        if name in HIDING and home in HIDING[name] and _is_own_doing(frame):
-            self._tell(f"{home}.{name}")
+        if name in HIDING and home in HIDING[name] and _is_called_by_answer(caller):
+            self._report(f"{home}.{name}")
         elif not lies_in(home, ("torch", *FOREIGN)):
             return
         elif self.autograd and name in ENGINE and lies_in(home, ("torch",)):
-            self._tell("torch.autograd")
+            self._report("torch.autograd")
         elif not self.names.isdisjoint(_names_of(name)) and not (
-            name in NOT_BY_OPERATOR and lies_in(_caller(frame), ("torch",))
+            name in NOT_BY_OPERATOR and lies_in(_module_of(caller), ("torch",))
         ):
-            self._tell(f"torch.{name}" if lies_in(home, ("torch",)) else f"{home}.{name}")
+            self._report(f"torch.{name}" if lies_in(home, ("torch",)) else f"{home}.{name}")
 
-    def _tell(self, name: str):
-        if name in self.heard or tell is None or len(self.heard) >= MOST_TOLD:
+    def _report(self, name: str):
+        if name in self.reported or tell is None or len(self.reported) >= MOST_REPORTED:
             return
         if not _by_a_finished_block():
-            self.heard.add(name)
+            self.reported.add(name)
             tell(name)
 
 
-def _called(code: types.CodeType) -> str:
-    """The name that is called: of what an object does, that of its class."""
+def _called_name(code: types.CodeType) -> str:
+    """The name of a function, or of the class whose object is called."""
     owner = code.co_qualname.rpartition(".")[0]
     return owner if owner and code.co_name in ("__call__", "_call", "forward") else code.co_name
 
 
-def _is_own_doing(frame) -> bool:
-    """Whether an answer asked for a call, itself or through Python's library, and not torch or an import."""
-    while frame is not None and _caller(frame) != "helpers.checking.observe":
-        if lies_in(_caller(frame), ("torch", "helpers", "importlib", "threading")):
+def _is_called_by_answer(frame) -> bool:
+    """Whether the answer caused a call, itself or through the standard library, and not torch or an import."""
+    while frame is not None and _module_of(frame) != "helpers.checking.observe":
+        if lies_in(_module_of(frame), ("torch", "helpers", "importlib", "threading")):
             return False
         frame = frame.f_back
     return True
 
 
-def _inside(names: set[str]) -> str:
-    """ ", called inside Categorical" where the answer called something of torch's that called what was seen."""
+def _outer_call(names: set[str]) -> str:
+    """ ", called inside Categorical" if the answer called a torch function or class that made the forbidden call."""
     frame: types.FrameType | None = sys._getframe(2)
     outer = None
-    while frame is not None and lies_in(_caller(frame), ("torch",)):
+    while frame is not None and lies_in(_module_of(frame), ("torch",)):
         outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
         frame = frame.f_back
     return f", called inside {outer}" if outer and _plain(outer) not in names else ""
 
 
-def _caller(frame) -> str:
+def _module_of(frame) -> str:
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))
 
 
 def _home_of_builtin(function) -> str:
-    """The module of a built-in function; for a method, that of the class."""
+    """The module of a built-in function; for a method, the module of its class."""
     home = getattr(function, "__module__", None)
     if isinstance(home, str):
         return home
@@ -324,32 +323,33 @@ def _home_of_builtin(function) -> str:
 
 
 def block_lesson(thing) -> int | None:
-    """The lesson whose finished block `thing` is, or None."""
+    """The number of the lesson that `thing` is a finished block of, or None."""
     match = re.fullmatch(r"helpers\.blocks\.(\d\d)_\w+", str(getattr(thing, "__module__", "") or ""))
     return int(match.group(1)) if match else None
 
 
 def is_block_of(thing, number: int) -> bool:
-    """Whether `thing` is a finished block of this lesson or of a later one."""
+    """Whether `thing` is a finished block of lesson `number` or of a later one."""
     home = block_lesson(thing)
     return home is not None and home >= number
 
 
-# The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
+# Modules and packages of the course that contain what answers should compute.
 COURSE_HOMES = tuple(
     f"helpers.{home}"
     for home in ("translator", "or_finished", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
 )
-ASKS_FOR_A_PART = "helpers.or_finished.or_finished"  # gives none to an answer that is being judged
+OR_FINISHED = "helpers.or_finished.or_finished"  # allowed, because an answer that is being judged gets no stand-in
 
-WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
-# Single functions that know the answer, in homes that answers may use.
+# Converting words to ids is an exercise of an early lesson; from lesson 11 on, answers may use the course's module.
+WORDS, WORDS_ALLOWED_FROM = "helpers.translator.word_ids", 11
+# Functions that contain an answer, in modules that answers may otherwise use.
 COURSE_FUNCTIONS = ("helpers.corpus.translation.translate",)
 
 
 def course_part(thing) -> str:
-    """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
-    if isinstance(thing, (dict, torch.nn.Module)):  # of a model that a cell has trained, only its class is an answer
+    """The full name of `thing` if it is code of the course that an answer must not use; "" otherwise."""
+    if isinstance(thing, (dict, torch.nn.Module)):  # a trained model is allowed, because only its class is an answer
         network = sys.modules.get("helpers.translator.network")
         is_table = network is not None and thing is network.FINISHED_PARTS
         return "helpers.translator.FINISHED_PARTS" if is_table else ""
@@ -358,13 +358,13 @@ def course_part(thing) -> str:
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
         return "helpers.corpus.translate"
-    if not lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
+    if not lies_in(home, COURSE_HOMES) or f"{home}.{name}" == OR_FINISHED:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
 
 
 def _file_of(thing) -> str:
-    """The module of the course in whose file a function or class was written, by whatever name it was loaded."""
+    """The module of the course in whose file a function or class is defined, whatever name it was loaded under."""
     code = getattr(getattr(thing, "__init__", None) if isinstance(thing, type) else thing, "__code__", None)
     path = Path(getattr(code, "co_filename", ""))
     if not path.is_relative_to(HELPERS):
@@ -373,7 +373,10 @@ def _file_of(thing) -> str:
 
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
-    """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
+    """Readable names of forbidden things that the answer's source uses, itself or in the learner's own functions.
+
+    lesson: such as "12_language_model". Its own finished blocks and those of later lessons are forbidden.
+    """
     number = int(lesson[:2]) if lesson[:2].isdigit() else 0
     while isinstance(answer, functools.partial):
         answer = answer.func
@@ -387,7 +390,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     seen = [course_part(base) or _whole_module(names, base) for base in _bases(answer)]
     for text, thing in things:
         if part := course_part(thing):
-            seen.append("" if number >= FREE_FROM and part.startswith(f"{WORDS}.") else part)
+            seen.append("" if number >= WORDS_ALLOWED_FROM and part.startswith(f"{WORDS}.") else part)
         elif is_block_of(thing, number):
             seen.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
         elif module := _whole_module(names, thing):
@@ -398,7 +401,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
 
 
 def _is_banned(text: str, thing, names: set[str], autograd: bool, scripts: bool) -> bool:
-    """Whether a thing of another package, or of torch, does what is banned. scripts: whether the answer scripts it."""
+    """Whether `thing`, from torch or another package, is banned. scripts: whether the answer uses torch.jit.script."""
     home = str(getattr(thing, "__module__", "") or "")
     name = _plain(str(getattr(thing, "__name__", "") or ""))
     if name in names and home.split(".")[0] in FOREIGN:
@@ -417,14 +420,15 @@ def _bases(answer) -> tuple[type, ...]:
 
 
 def _whole_module(names: set[str], thing) -> str:
-    """nn.TransformerEncoder and its like, where `names` has them: wrong as soon as built, as its parts have no names.
+    """ "nn.TransformerEncoder" and the like if `names` bans it; "" otherwise.
 
-    A module of another kind is seen when it runs.
+    Such a class is reported when the source names it, because the calls that it makes have other names. Other modules
+    are detected when they run.
     """
-    is_one = isinstance(thing, type) and thing.__module__ == "torch.nn.modules.transformer"
-    return f"nn.{thing.__name__}" if is_one and _plain(thing.__name__) in names else ""
+    is_transformer = isinstance(thing, type) and thing.__module__ == "torch.nn.modules.transformer"
+    return f"nn.{thing.__name__}" if is_transformer and _plain(thing.__name__) in names else ""
 
 
 def lies_in(module: str, homes: tuple[str, ...]) -> bool:
-    """Whether a dotted module name is one of `homes` or below it: torch.functional is not below torch.func."""
+    """Whether a dotted module name is in `homes` or below one of them; torch.functional is not below torch.func."""
     return module in homes or module.startswith(tuple(f"{home}." for home in homes))

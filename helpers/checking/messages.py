@@ -1,4 +1,4 @@
-"""What to say of a wrong answer: plain sentences about what was seen, never the solution."""
+"""Put a verdict's problems into words: plain sentences about what was observed, never the solution."""
 
 import dataclasses
 import itertools
@@ -11,44 +11,44 @@ from helpers.checking.compare import difference
 from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_lines
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
-from helpers.checking.verdict import RESERVED, WHOLE, Problem, Verdict, argument_name, decided, most_important
+from helpers.checking.verdict import RESERVED, WHOLE_ANSWER, Problem, Verdict, argument_name, decided, most_important
 from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
 
-SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
+WITH_DETAIL = ("wrong_shape", "raises", "measured")  # described in detail even if a known mistake explains them
 
 
 def with_message(key, verdict: Verdict) -> Verdict:
-    """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
+    """The verdict with its problems put into words: a detail for each failed part, the message and the picture."""
     if not verdict.problems:
         return verdict
-    about = most_important(verdict.problems)
+    main = most_important(verdict.problems)
     known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
     label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
     label = label if known is None else known.label.rstrip(".")
     lines = [] if known is None else [f"This looks like: {label}.", known.hint]
-    if known is None or about.kind in SAID_TOO:
-        lines.append(text(about, key))
-    parts = []
+    if known is None or main.kind in WITH_DETAIL:
+        lines.append(text(main, key))
+    parts, of_cases = [], [problem for problem in verdict.problems if problem.kind not in WHOLE_ANSWER]
     for part in verdict.parts:
-        found = [problem for problem in verdict.problems if problem.part == part.name and problem.kind not in WHOLE]
+        found = [problem for problem in of_cases if problem.part == part.name]
         parts.append(dataclasses.replace(part, detail=text(most_important(found), key)) if found else part)
     return dataclasses.replace(
-        verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, about), problems=[]
+        verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, main), problems=[]
     )
 
 
 def text(problem: Problem, key) -> str:
-    """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
+    """The problem in words, one line for each fact: expected, yours, the call."""
     lines = (_other_form(problem) or _by_kind(problem, key)).split("\n")
     if problem.kind == "value" and problem.seen.drew and not problem.expected.drew:
         lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
-    if problem.kind not in WHOLE:
+    if problem.kind not in WHOLE_ANSWER:
         lines += called(key, problem.case)
     return "\n".join(lines)
 
 
 def _other_form(problem) -> str:
-    """What to say of a right result that is returned in another form: in another order, or only a part of it."""
+    """A sentence for right values in the wrong form, such as another order or only some of them; "" otherwise."""
     expected, actual = problem.expected.output, problem.seen.output
     if isinstance(expected, dict) and isinstance(actual, dict):
         return _exchanged(expected, actual, problem.difference.path)
@@ -58,10 +58,10 @@ def _other_form(problem) -> str:
 
 
 def _other_values(expected: tuple | list, actual) -> str:
-    """Whether an answer has two or three values in another order, or is only one of them."""
+    """A sentence if the answer has the two or three values in another order or is only one of them; "" otherwise."""
     count = len(expected)
     if count in (2, 3) and isinstance(actual, (tuple, list)) and len(actual) == count:
-        _, *orders = itertools.permutations(range(count))  # without the right one, which comes first
+        _, *orders = itertools.permutations(range(count))  # the first permutation is the right order
         first = [order[0] for order in orders if difference(list(expected), [actual[i] for i in order]) is None]
         return f"the right values, but in another order: [{first[0]}] of your answer should come first" if first else ""
     if count in (2, 3) and isinstance(actual, torch.Tensor):
@@ -71,18 +71,18 @@ def _other_values(expected: tuple | list, actual) -> str:
 
 
 def _exchanged(expected: dict, actual: dict, path: tuple) -> str:
-    """Which other tensor of a dictionary stands where the first wrong one should; else empty."""
+    """A sentence if the wrong tensor at `path` is the one expected under another key of the dict; "" otherwise."""
     for name, other in itertools.product(path[:1], expected):
-        is_other = other != name and isinstance(expected[name], torch.Tensor)
-        if is_other and difference(expected[other], actual[name]) is None:
+        is_candidate = other != name and isinstance(expected[name], torch.Tensor)
+        if is_candidate and difference(expected[other], actual[name]) is None:
             return f"your [{written(name)}] holds what belongs in [{written(other)}]"
     return ""
 
 
 def _other_entries(expected: list, actual: list) -> str:
-    """How two lists differ where both have the same entries, or where one that is too long to be read lacks some."""
+    """How two lists differ if only their order differs, or if a long one lacks or adds entries; "" otherwise."""
     if any(isinstance(leaf, torch.Tensor) for leaf in leaves([expected, actual])):
-        return ""  # of a large tensor only its shape is written
+        return ""  # `written` gives only the shape of a large tensor, so equal texts would not mean equal entries
     want, got = [*map(written, expected)], [*map(written, actual)]
     missing, extra = Counter(want) - Counter(got), Counter(got) - Counter(want)
     if want != got and not missing and not extra:
@@ -91,8 +91,8 @@ def _other_entries(expected: list, actual: list) -> str:
     if bool(missing) == bool(extra) or fits(expected):
         return ""
     verb = "lacks" if missing else "should not have"
-    named = some_of([*(missing or extra).elements()], 3)
-    return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {named}"
+    entries = some_of([*(missing or extra).elements()], 3)
+    return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {entries}"
 
 
 def forbidden_text(name: str, key) -> str:
@@ -106,7 +106,7 @@ def forbidden_text(name: str, key) -> str:
 
 
 def _by_kind(problem, key) -> str:
-    seen, diff, wanted = problem.seen, problem.difference, problem.case.raises
+    seen, diff, raises = problem.seen, problem.difference, problem.case.raises
     match problem.kind:
         case "forbidden_call":
             return forbidden_text(problem.where, key)
@@ -127,9 +127,9 @@ def _by_kind(problem, key) -> str:
         case "nan" if problem.where:
             return f"the gradient at {problem.where} is nan"
         case "nan":
-            told = of_nan(problem.case, diff.expected, diff.actual, _axes(diff.path, key))
-            is_one_of_many = isinstance(diff.actual, torch.Tensor) and diff.actual.dim()
-            return f"{_place(problem)}: {told}" if diff.path and is_one_of_many else told
+            found = of_nan(problem.case, diff.expected, diff.actual, _axes(diff.path, key))
+            has_axes = isinstance(diff.actual, torch.Tensor) and diff.actual.dim()
+            return f"{_output_name(problem)}: {found}" if diff.path and has_axes else found
         case "input_changed":
             return _input_changed(str(seen.changed[0]), key)
         case "dtype_lost" if diff.expected.dtype == diff.actual.dtype:
@@ -145,11 +145,11 @@ def _by_kind(problem, key) -> str:
         case "no_error":
             returned = "None" if seen.output is None else f"a value: {written(seen.output)}"
             did = "made the module" if builds(problem.case) else f"returned {returned}"
-            return f"expected {a_or_an(wanted.error)}, but your code {did}"
+            return f"expected {a_or_an(raises.error)}, but your code {did}"
         case "no_name":
-            only = "only " if wanted.omits and wanted.omits in seen.error.message else ""
+            only = "only " if raises.omits and raises.omits in seen.error.message else ""
             first = _first_line(seen.error)
-            return f"the {wanted.error} should name {only}{wanted.names!r}\nyours says: {first[:120]}"
+            return f"the {raises.error} should name {only}{raises.names!r}\nyours says: {first[:120]}"
         case "gradient":
             worst = largest(diff.expected, diff.actual, None, ())
             return f"the output is right, but the gradient at {problem.where} is not\n{worst}"
@@ -158,7 +158,7 @@ def _by_kind(problem, key) -> str:
 
 
 def _axes(path: tuple, key) -> tuple[str, ...]:
-    """What the axes of an output mean; they are the first output's."""
+    """What the axes of the output at `path` mean. The key describes the first output only."""
     return () if any(path) else key.axes
 
 
@@ -167,36 +167,36 @@ def _first_line(error) -> str:
 
 
 def _raises(problem, key) -> str:
-    of_gradient = problem.where == "gradient"
-    error = problem.seen.gradient_error if of_gradient else problem.seen.error
+    in_gradient = problem.where == "gradient"
+    error = problem.seen.gradient_error if in_gradient else problem.seen.error
     if error.type == "WrongParts":
         return error.message
-    when = "while computing the gradient, " if of_gradient else ""
+    opening = "while computing the gradient, " if in_gradient else ""
     if problem.case.raises is not None:
-        when = f"expected {a_or_an(problem.case.raises.error)}, but "
-    body = f"{when}your code raised {error.type}: {_first_line(error)}"
-    if len(body) > 200:
-        body = body[:199] + "…"
+        opening = f"expected {a_or_an(problem.case.raises.error)}, but "
+    message = f"{opening}your code raised {error.type}: {_first_line(error)}"
+    if len(message) > 200:
+        message = message[:199] + "…"
     if error.line:
-        body += f"\nin {_helper(error, key)}line {error.lineno}: {error.line[:90]}"
-    return body
+        message += f"\nin {_helper(error, key)}line {error.lineno}: {error.line[:90]}"
+    return message
 
 
 def _helper(error, key) -> str:
-    """ "your helper weights_of, " where the line stands in a function other than the answer itself."""
+    """ "your helper weights_of, " if the error's line is in a function other than the answer itself; "" otherwise."""
     name = error.function.split("<locals>.")[-1]
     is_answer = name == key.name or name.startswith(f"{key.name}.") or "<" in name
     return "" if is_answer or not name else f"your helper {name}, "
 
 
 def _property(problem) -> str:
-    """The name of the property that failed, where a view or scenario names several; else the empty string."""
+    """The name of the property that failed, if a view or scenario returned named properties; "" otherwise."""
     path = problem.difference.path
-    named = (problem.case.view or problem.case.via) and path and isinstance(path[-1], str)
-    return path[-1] if named else ""
+    has_name = (problem.case.view or problem.case.via) and path and isinstance(path[-1], str)
+    return path[-1] if has_name else ""
 
 
-def _place(problem) -> str:
+def _output_name(problem) -> str:
     return _property(problem) or f"output{at(problem.difference.path)}"
 
 
@@ -205,18 +205,18 @@ def _wrong_shape(problem, key) -> str:
     if not isinstance(diff.expected, torch.Tensor):
         want, got = (f"{counted(len(x), 'entry', 'entries')}: {written(x)}" for x in (diff.expected, diff.actual))
         return f"expected {want}{at(diff.path)}\nyours    {got}"
-    shape, axes, words = tuple(diff.expected.shape), _axes(diff.path, key), ""
+    shape, axes, meaning = tuple(diff.expected.shape), _axes(diff.path, key), ""
     if len(axes) == 2 and len(shape) >= 2:
-        rows, columns = (_count(size, noun) for size, noun in zip(shape[-2:], axes, strict=True))
-        words = f": one row for {rows}, one column for {columns}"
-    lines = f"expected shape {shape}{words}\nyours    shape {tuple(diff.actual.shape)}"
+        rows, columns = (_each(size, noun) for size, noun in zip(shape[-2:], axes, strict=True))
+        meaning = f": one row for {rows}, one column for {columns}"
+    lines = f"expected shape {shape}{meaning}\nyours    shape {tuple(diff.actual.shape)}"
     if sorted(diff.actual.shape) == sorted(shape):
         lines += "\nthe sizes are right, but in another order: are two axes swapped?"
-    return lines if not diff.path else f"{_place(problem)}:\n{lines}"
+    return lines if not diff.path else f"{_output_name(problem)}:\n{lines}"
 
 
-def _count(size: int, noun: str) -> str:
-    """'each of the 5 queries'; a noun of several words stays as it is: 'each score j (5)'."""
+def _each(size: int, noun: str) -> str:
+    """'each of the 5 queries'. A noun of several words has no plural here: 'each score j (5)'."""
     if size == 1:
         return f"the one {noun}"
     if " " in noun:
@@ -246,30 +246,33 @@ def _value(problem, key) -> str:
     diff, name = problem.difference, _property(problem)
     want, got = diff.expected, diff.actual
     if isinstance(want, torch.Tensor):
-        told = of_tensor(problem.case, want, got, () if diff.path else key.axes)
-        whole, seen = problem.expected.output, problem.seen.output
-        pairs = zip(whole, seen, strict=True) if isinstance(whole, tuple) else ()
+        found = of_tensor(problem.case, want, got, () if diff.path else key.axes)
+        expected, actual = problem.expected.output, problem.seen.output
+        pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else ()
         if right := [f"[{i}]" for i, pair in enumerate(pairs) if difference(*pair) is None]:
-            told += f"\noutput at {' and '.join(right)}: right"
-        return f"{_place(problem)}: {told}" if diff.path else told
+            found += f"\noutput at {' and '.join(right)}: right"
+        return f"{_output_name(problem)}: {found}" if diff.path else found
     if isinstance(want, dict) and isinstance(got, dict):
         return _wrong_claim(want, got, bool(problem.case.view)) or _keys_differ(want, got) + at(diff.path)
     if name and isinstance(want, bool):
         verb = "be so, but it isn't yet" if want else "not be so, but it is"
         return f"this should {verb}: {name}"
-    return _both(name, want, got) if name and isinstance(want, str) else two_lines(want, got, at(diff.path))
+    return _two_texts(name, want, got) if name and isinstance(want, str) else two_lines(want, got, at(diff.path))
 
 
 def _wrong_claim(want: dict, got: dict, by_view: bool) -> str:
-    """Which of the properties that were looked at does not hold, with what else was seen; else empty."""
+    """The first property that should hold and does not, with the properties given as texts; "" if there is none."""
     if broken := [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]:
-        more = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
-        return "\n".join([f"this should be so, but it isn't yet: {broken[0]}", *more])
-    told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
-    return _both(told[0], want[told[0]], got[told[0]]) if told and by_view else ""  # a view has looked no further
+        texts = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
+        return "\n".join([f"this should be so, but it isn't yet: {broken[0]}", *texts])
+    differing = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
+    if not differing or not by_view:
+        return ""
+    name = differing[0]  # a view may stop at this property, so that keys missing after it mean nothing
+    return _two_texts(name, want[name], got[name])
 
 
-def _both(name: str, want, got) -> str:
+def _two_texts(name: str, want, got) -> str:
     return f"{name}:\nexpected {want}\nyours    {got}"
 
 
@@ -281,5 +284,5 @@ def _keys_differ(want: dict, got: dict) -> str:
 
 
 def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
-    """The verdict with its message on one answer's observations, one for each of the key's cases, in their order."""
+    """The verdict on an answer, with its message, given one observation for each case of the key, in the same order."""
     return with_message(key, decided(key, observations))

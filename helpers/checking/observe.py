@@ -1,4 +1,4 @@
-"""Run an answer on a case and write down what happened. Nothing here judges."""
+"""Run an answer on a case and record what happened. Nothing here judges."""
 
 import contextlib
 import dataclasses
@@ -30,25 +30,25 @@ from helpers.running.global_switches import switches_set
 from helpers.running.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
-WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
-IN_ALL = "in all"  # ends the words on a call that was too slow because those before it were slow
-NOT_TRIED = "not tried"  # a call after one that took too long
+WANTS_GRAD = ".requires_grad"  # suffix of a changed input of which only requires_grad was switched on
+IN_ALL = "in all"  # ends the message of a call that timed out because the calls before it had used up the time
+NOT_TRIED = "not tried"  # the message of a call that is skipped because an earlier one took too long
 HELPERS = str(Path(__file__).parents[1])
 BLOCKS = str(Path(__file__).parents[1] / "blocks")
 PYTHON = tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
 LIBRARIES = (HELPERS, *PYTHON, str(Path(torch.__file__).parent), "<frozen", "<string>")
 MUTABLE = (torch.Tensor, list, dict, tuple)
 MAX_MESSAGE = 400
-APART = 8_675_309_000_001  # the state in which each answer meets torch's own generator: no inputs are drawn from it
-MOST_CALLS, LEAST = 2, 0.1  # times the time limit that all calls may take together; seconds of each even so
-WATCHED = 1  # calls of a model through one scenario, in which each operator is looked at
-MOST_NAMED = 50  # inputs, forbidden calls or base classes of one observation
-SAID_LINES, SAID_CHARACTERS = 20, 2000  # of what an answer prints
+ANSWER_SEED = 8_675_309_000_001  # seeds torch's generator before each call; inputs are never drawn with this seed
+MOST_CALLS, LEAST = 2, 0.1  # all calls together may take this many time limits; the seconds that each gets even so
+WATCHED = 1  # calls through a scenario with whole models in which every operator is watched
+MOST_NAMED = 50  # changed inputs, forbidden calls or base classes in one observation
+SAID_LINES, SAID_CHARACTERS = 20, 2000  # how much of an answer's printed output is kept
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What observing needs to know of an exercise besides its cases."""
+    """What `observe` needs to know about an exercise besides its cases."""
 
     name: str
     lesson: str
@@ -58,10 +58,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Error:
-    """An exception as a learner should meet it: its class, its message, and the line of their own code.
+    """An exception as the learner should see it: its class, its message, and the line of their own code.
 
-    bases: the names of the classes that its class comes from, so that a learner's own KeyError is one too.
-    function: the learner's function that the line stands in; empty where that is the answer itself.
+    bases: the names of its base classes, so that a learner's subclass of KeyError counts as a KeyError.
+    function: the learner's function that contains the line; empty for the answer itself.
     """
 
     type: str
@@ -74,13 +74,13 @@ class Error:
 
 @dataclass
 class Observation:
-    """What one case showed.
+    """What happened on one case.
 
-    output: the returned tree (None where it raised). gradients: one tensor for each float input, then for each
-    parameter; None in it where no gradient arrived; None as a whole where gradients were not asked for.
-    changed: positions or names of inputs that the call changed. forbidden: readable names of forbidden calls.
-    said: the beginning of what the call for the output printed. left: for the grader, what the call left of its
-    mutable inputs, by position or name. drew: whether that call moved torch's random state, as dropout does.
+    output: the returned tree; None if the call raised. gradients: one for each float input, then for each parameter,
+    with None where no gradient arrived; None as a whole if gradients were not requested. changed: positions or names
+    of inputs that the call changed. forbidden: readable names of forbidden calls. said: the beginning of what the
+    call printed. left: for the grader, the mutable inputs as the call left them, by position or name. drew: whether
+    the call advanced torch's random state, as dropout does.
     """
 
     output: object = None
@@ -106,11 +106,11 @@ class Observation:
 
     @staticmethod
     def from_tree(tree) -> "Observation":
-        """The observation in a tree; ValueError where there is none (a tree may come from a hostile process)."""
+        """The observation in a tree. Raises ValueError if it holds none, as a tree from a hostile process may."""
         try:
             gradients = None if tree["gradients"] is None else list(tree["gradients"])
             if not all(gradient is None or isinstance(gradient, torch.Tensor) for gradient in gradients or ()):
-                raise ValueError("a gradient that is no tensor")
+                raise ValueError("a gradient that is not a tensor")
             return Observation(
                 output=tree["output"],
                 error=_error_from(tree["error"]),
@@ -136,7 +136,7 @@ def _error_from(tree) -> Error | None:
 
 
 def case_to_tree(case: Case):
-    """A case as a tree (see codec), without its truth."""
+    """The case as a tree (see codec), without its truth."""
     raises = case.raises and dataclasses.astuple(case.raises)
     tree = vars(case) | {"args": list(case.args), "no_gradient": list(case.no_gradient), "raises": raises}
     return {name: item for name, item in tree.items() if name != "truth"}
@@ -150,14 +150,15 @@ def case_from_tree(tree) -> Case:
 def observe_all(
     answer: Callable, cases: list[Case], facts: Facts, scan: bool = True, leave: bool = False
 ) -> list[Observation]:
-    """`observe` for each case; the source is looked through once (not at all without `scan`), and after a call that
-    took too long none is made. leave: keep what the calls leave of their inputs.
+    """Observe every case, in order. After a call that took too long, the others are not tried.
 
-    To watch each operator takes twice the time of a model. A scenario that makes whole models of torch's own blocks
-    meets them in any call, so that where these alone are forbidden its first call is watched.
+    scan: search the answer's source for forbidden calls, once. leave: keep the inputs as the calls left them.
 
-    All calls together may take MOST_CALLS times the limit of one. One that was too slow while something was imported
-    is made once more, without the cost of first use.
+    Watching every operator doubles the time of a model. A scenario that builds whole models runs all their blocks in
+    every call, so if only torch's transformer blocks are forbidden, watching its first call is enough.
+
+    All calls together may take MOST_CALLS times the limit of one. A call that was too slow but imported something is
+    repeated once, because the cost of first use does not count.
     """
     import_first(answer, cases)
     seen: list[Observation] = []
@@ -170,8 +171,8 @@ def observe_all(
         called[case.via] += 1
         makes_models = case.via is not None and case.call.init is None
         is_unwatched = makes_models and facts.forbidden == ("transformer",) and called[case.via] > WATCHED
-        left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
-        limit = min(facts.time_limit, max(left, LEAST))
+        remaining = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
+        limit = min(facts.time_limit, max(remaining, LEAST))
         limited = replace(facts, time_limit=limit, forbidden=() if is_unwatched else facts.forbidden)
         for _ in range(2):
             modules = len(sys.modules)
@@ -179,51 +180,54 @@ def observe_all(
             if not observation.is_slow or len(sys.modules) == modules:
                 break
         if observation.is_slow and limit < facts.time_limit:
-            words = f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
-            observation.error = Error(TOO_SLOW, words)
+            message = f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
+            observation.error = Error(TOO_SLOW, message)
         seen.append(observation)
     return seen
 
 
 def viewed(case: Case, seen: Observation) -> Observation:
-    """The observation with the case's view applied to its output; what a view cannot look at becomes Odd."""
+    """The observation with the case's view applied to its output. An output that the view rejects becomes Odd."""
     if case.view is None or seen.error is not None:
         return seen
     try:
         output = plain(VIEWS[case.view](case.args, case.kwargs, seen.output))
-    except Exception as error:  # a view meets whatever an answer returned
+    except Exception as error:  # an answer may return anything, and a view may fail on it in any way
         output = Odd("unusable", str(error))
     return replace(seen, output=output)
 
 
 def listened(answer: Callable, case: Case, facts: Facts) -> str:
-    """One more call, in which Python's profiler listens for what is forbidden, in every thread: torch's own looks can
-    be switched off. What it hears is told at once (see forbidden.tell). The name of the error that the call raised, ""
-    where it raised none or took too long."""
+    """Call the answer once more under Python's profiler, because learner code can switch off torch's own modes.
+
+    The profiler reports forbidden calls in any thread at once (see forbidden.tell). Returns the name of the error that
+    the call raised, or "" if it raised none or took too long.
+    """
     with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink := _Sink()), redirect_stderr(sink):
-        torch.default_generator.manual_seed(APART)
+        torch.default_generator.manual_seed(ANSWER_SEED)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
             with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
                 _call(answer, case, args, kwargs)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # the call was judged already
+        except BaseException as error:  # an earlier call of this case was judged
             return "" if isinstance(error, TooSlow) else type(error).__name__[:80]
     return ""
 
 
 def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave: bool = False) -> Observation:
-    """Call `answer` on copies of the case's inputs, once for its output and once more for gradients if asked.
+    """Call `answer` on copies of the case's inputs: once for the output, and again if the case asks for gradients.
 
-    Never raises (but for the learner's own interrupt). Prints are swallowed; a call that outlasts
-    `facts.time_limit` seconds ends as an Error of type TooSlow.
+    Raises nothing but the learner's KeyboardInterrupt. Printed output is captured, and a call that takes longer than
+    `facts.time_limit` seconds becomes an Error of type TooSlow. scan, leave: as in observe_all.
     """
     seen, sink = Observation(), _Sink()
     with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink), redirect_stderr(sink):
-        torch.default_generator.manual_seed(APART)  # not torch.manual_seed, which seeds every device and restores none
+        # torch.manual_seed would seed every device, and fork_rng restores only the CPU here.
+        torch.default_generator.manual_seed(ANSWER_SEED)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
-        undrawn = torch.default_generator.get_state()
+        state_before = torch.default_generator.get_state()
         watch = Watch(facts.forbidden) if facts.forbidden else None
         try:
             with watch or contextlib.nullcontext(), time_limit(facts.time_limit), torch.enable_grad():
@@ -234,13 +238,13 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         except BaseException as error:  # an answer may raise anything, SystemExit included
             seen.error = describe(error, facts.time_limit, answer)
         seen.said = shortened(sink.text)
-        seen.drew = not undrawn.equal(torch.default_generator.get_state())
+        seen.drew = not state_before.equal(torch.default_generator.get_state())
         call = Call.of(case.via, args, kwargs)
         seen.changed = _changed(case, call)
         if leave:
             seen.left = {name: plain(item) for name, item in _inputs(call).items() if isinstance(item, MUTABLE)}
         found = list(watch.found) if watch else []
-        with contextlib.suppress(Exception):  # a look at odd source must not cost an honest answer anything
+        with contextlib.suppress(Exception):  # source that cannot be analyzed must not cost an honest answer anything
             found += in_source(answer, facts.forbidden, facts.lesson) if scan else []
         seen.forbidden = list(dict.fromkeys(found))
         if case.gradient and seen.error is None:
@@ -267,16 +271,16 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
         with time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
             for name, parameter in itertools.zip_longest(call.state, parameters):
-                if parameter is not None and not parameter.requires_grad:  # torch would not say which, nor what to do
-                    words = f"your parameter {name or ''} is frozen (its requires_grad is False)"
-                    raise WrongParts(f"{words}, so it would never learn")
+                if parameter is not None and not parameter.requires_grad:  # torch's own error names no parameter
+                    frozen = f"your parameter {name or ''} is frozen (its requires_grad is False)"
+                    raise WrongParts(f"{frozen}, so it would never learn")
             total = _weighted_sum(output)
-            wanted = [*tensors, *parameters]
+            variables = [*tensors, *parameters]
             if total is None or not total.requires_grad:
-                seen.gradients = [None] * len(wanted)
+                seen.gradients = [None] * len(variables)
             else:
-                grads = torch.autograd.grad(total, wanted, allow_unused=True)
-                # that of an embedding may be sparse
+                grads = torch.autograd.grad(total, variables, allow_unused=True)
+                # An embedding's gradient may be sparse.
                 seen.gradients = [None if grad is None else plain(grad.to_dense()) for grad in grads]
     except KeyboardInterrupt:
         raise
@@ -289,19 +293,19 @@ def _inputs(call: Call) -> dict:
 
 
 def _with_leaves(tree, tensors: list):
-    """The tree with every float tensor replaced by a copy of a new leaf that wants a gradient."""
+    """The tree with every float tensor replaced by a copy of a new leaf with requires_grad, appended to `tensors`."""
 
-    def live(item):
+    def copy_of_leaf(item):
         if not isinstance(item, torch.Tensor) or not item.is_floating_point():
             return item
         tensors.append(item.detach().clone().requires_grad_())
-        return tensors[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
+        return tensors[-1].clone()  # torch forbids changing a leaf in place, but an answer may change its copy
 
-    return mapped(tree, live)
+    return mapped(tree, copy_of_leaf)
 
 
 def _weighted_sum(tree) -> torch.Tensor | None:
-    """All float tensors of a tree times a fixed cotangent, cos(1), cos(2), ..., summed; None where there is none."""
+    """The sum of all float tensors of a tree times a fixed cotangent, cos(1), cos(2), ...; None if there are none."""
     total = None
     for item in leaves(tree):
         if isinstance(item, torch.Tensor) and item.is_floating_point():
@@ -312,7 +316,7 @@ def _weighted_sum(tree) -> torch.Tensor | None:
 
 
 def _fresh(tree):
-    """A copy of a case's inputs, with the objects that its Stubs name."""
+    """A copy of a case's inputs in which every Stub is replaced by its object."""
 
     def copied(item):
         if isinstance(item, torch.Tensor):
@@ -323,19 +327,19 @@ def _fresh(tree):
 
 
 def _changed(case: Case, call: Call) -> list:
-    """Positions and names of the inputs that are not what the case gave, with WANTS_GRAD where only that is new."""
+    """Positions and names of the inputs that the call changed, with the suffix WANTS_GRAD if only that changed."""
     after, before = _inputs(call), _inputs(case.call)
     changed = [name for name, old in before.items() if _differs(old, after.get(name))]
-    for name in [name for name in before if name not in changed]:  # none of a case's inputs wants a gradient
+    for name in [name for name in before if name not in changed]:  # no input of a case requires a gradient
         if any(type(item) is torch.Tensor and item.requires_grad for item in leaves(after.get(name))):
             changed.append(f"{name}{WANTS_GRAD}")
     return changed
 
 
 def changed_of(case: Case, left) -> list:
-    """Positions and names of the inputs of which `left` holds something else than was given: `_changed`, elsewhere.
+    """Positions and names of the inputs that differ in `left`, an Observation's: `_changed` for another process.
 
-    Nothing where nothing was left. May raise anything for a `left` that no observer made.
+    Empty if `left` is None. May raise any exception for a `left` that `observe` did not make.
     """
     if left is None:
         return []
@@ -345,7 +349,7 @@ def changed_of(case: Case, left) -> list:
 
 def _differs(old, new) -> bool:
     same = isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new)
-    if same or not isinstance(old, MUTABLE):  # the usual cases, told at once
+    if same or not isinstance(old, MUTABLE):  # these are the usual cases, and quick to decide
         return False
     try:
         return difference(plain(_fresh(old)), plain(new), 0.0) is not None
@@ -354,7 +358,7 @@ def _differs(old, new) -> bool:
 
 
 class _Sink(io.TextIOBase):
-    """Swallows what an answer prints and keeps the beginning."""
+    """Captures what an answer prints, and keeps only the beginning."""
 
     text = ""
 
@@ -367,14 +371,14 @@ class _Sink(io.TextIOBase):
 
 
 def shortened(text: str) -> str:
-    """At most SAID_LINES lines and SAID_CHARACTERS characters of a text, with a mark where more followed."""
+    """The first SAID_LINES lines and SAID_CHARACTERS characters of a text, with an ellipsis if there was more."""
     lines = text[:SAID_CHARACTERS].splitlines()[:SAID_LINES]
     beginning = "\n".join(lines)
     return beginning if len(beginning) >= len(text.rstrip("\n")) else f"{beginning}\n…"
 
 
 def describe(error: BaseException, seconds: float = 0.0, answer: object = None) -> Error:
-    """An exception as an Error, with the last line of it that is the learner's own."""
+    """The exception as an Error, with the last line of its traceback that is the learner's own code."""
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
     lineno, line, function, home = 0, "", "", ""
@@ -386,29 +390,30 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = ""
-    with contextlib.suppress(Exception):  # an error of the learner's own may fail to say anything
+    with contextlib.suppress(Exception):  # the learner's own exception class may have a broken __str__
         message = error.msg if isinstance(error, SyntaxError) else str(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    of_course = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors too
-    # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
-    if of_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
+    by_course = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may consist of finished blocks
+    # Without a line of the learner's on the traceback, a scenario failed on what the answer returned. An answer that
+    # does not accept the arguments also fails before its first line, but then the message mentions them.
+    if by_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
         if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):
             text = f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
             return Error(WrongParts.__name__, text)
     qualified_name = getattr(answer, "__qualname__", "")
-    if function == qualified_name or function.startswith(f"{qualified_name}."):  # or a function or method inside it
+    if function == qualified_name or function.startswith(f"{qualified_name}."):  # the answer, or a function inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
 
 
 def keeps_promise(case: Case, error: Error) -> bool:
-    """Whether this is the exception that the case asks for: of that class or one that comes from it, with its words."""
-    wanted = case.raises
-    if wanted is None or wanted.error not in (error.type, *error.bases):
+    """Whether the error is what `case.raises` asks for: its class or a subclass, and its message."""
+    raises = case.raises
+    if raises is None or raises.error not in (error.type, *error.bases):
         return False
-    return wanted.names in error.message and not (wanted.omits and wanted.omits in error.message)
+    return raises.names in error.message and not (raises.omits and raises.omits in error.message)
 
 
 def is_not_answered(error: Error | None) -> bool:
-    """Whether this is the empty `raise NotImplementedError` of the answer's own cell, not of one that it calls."""
+    """Whether the error is the bare `raise NotImplementedError` of the answer itself, not of a function it calls."""
     return error is not None and error.type == "NotImplementedError" and not error.message and not error.function

@@ -118,7 +118,7 @@ def lines(verdict: Verdict) -> list[Line]:
         shown |= {part.name, *details}
     if failed[MOST_CASES:]:
         rows.append(Line(" · ".join(part.name for part in failed[MOST_CASES:]), 1, "✗"))
-    if printed := verdict.said.rstrip().splitlines():
+    if printed := verdict.printed.rstrip().splitlines():
         more = ["…"] if len(printed) > MOST_SAID else []
         rows += [Line("your code printed:"), *(Line(line[:200], 3) for line in [*printed[:MOST_SAID], *more])]
     return rows

@@ -87,7 +87,7 @@ class NotebookAnswer(TriedAnswer):
         hidden = hidden_builtins(self.names) if builtins else {}
         with put_in(self.names, blocks), put_in(self.names, hidden, watched=True):
             observations = observe_all(self.answer, key.cases, key.facts)
-        return dataclasses.replace(decided(key, observations), said=observations[0].said)
+        return dataclasses.replace(decided(key, observations), printed=observations[0].said)
 
     def hides_builtins(self) -> bool:
         return bool(hidden_builtins(self.names))

@@ -1,6 +1,6 @@
-"""From observations to a verdict: what holds, what does not, which mistake it is, how many points.
+"""Turn observations into a verdict: which parts pass, which known mistake explains the rest, and how many points.
 
-Nothing here is said in words: see messages.with_message.
+This module decides. messages.with_message then puts the decision into words.
 """
 
 import itertools
@@ -20,20 +20,20 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VAL
 
 WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
 CORNER_WEIGHT = 2
-CHANGED_COSTS = 0.1  # of a measured answer's points, where it changes its input
-# Reserved names, in the order in which they are tried when no known mistake matches.
+CHANGED_COSTS = 0.1  # fraction of the points that a measured answer loses if it changes its input
+# Names for what is wrong when no known mistake matches, from the most to the least important.
 RESERVED = tuple(
     "not_answered raises wrong_type wrong_shape nan forbidden_call input_changed dtype_lost detached too_slow "
     "hard_coded".split()
 )
-# The kind of problem that a difference of two outputs is.
+# From the kind of a Difference between two outputs to the kind of the Problem.
 KIND_OF = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}
-WHOLE = ("forbidden_call", "measured")  # kinds of problems that are no single case's
+WHOLE_ANSWER = ("forbidden_call", "measured")  # kinds of problems that concern the whole answer, not a single case
 
 
 @dataclass(frozen=True)
 class Part:
-    """A sub-check: its name in a learner's words, whether it holds, and what was seen where it does not."""
+    """A sub-check: its name in the learner's words, whether it passed, and what was observed if it did not."""
 
     name: str
     passed: bool
@@ -42,9 +42,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Picture:
-    """A matrix that came out wrong, and the one that was expected.
+    """A wrong matrix and the expected one.
 
-    item: which one of a batch it is, in words; empty where there is no batch. worst: the row and column to frame.
+    item: its index in the batch, in words; empty without a batch. worst: the row and column to frame.
     """
 
     expected: torch.Tensor
@@ -56,11 +56,12 @@ class Picture:
 
 @dataclass
 class Verdict:
-    """What the check says. `mistake` is a known mistake's name, one of RESERVED, or None; `label` its words.
+    """The result of a check.
 
-    answered: whether there was anything to judge. message: plain sentences for the learner. said: what the answer
-    printed in its first call. alone: whether no finished block stood in for an earlier answer. problems: what was
-    found and is not said yet; empty once it is said.
+    mistake: the name of a known mistake, one of RESERVED, or None. label: that mistake in words. message: plain
+    sentences for the learner. answered: whether there was anything to judge. printed: what the answer printed in its
+    first call. alone: True if no finished block replaced an earlier answer. problems: what was found and is not yet
+    part of the message; with_message empties it.
     """
 
     exercise: str
@@ -74,7 +75,7 @@ class Verdict:
     answered: bool = True
     bonus: bool = False
     picture: Picture | None = None
-    said: str = ""
+    printed: str = ""
     alone: bool = True
     problems: "list[Problem]" = field(default_factory=list)
 
@@ -83,8 +84,8 @@ class Verdict:
 class Problem:
     """One thing that is wrong on one case. `kind` is a reserved name, or value, gradient, no_error, no_name, measured.
 
-    where: the input or parameter whose gradient it is; of an answer as a whole, what was found. expected: where outputs
-    are compared, what the right answer shows.
+    where: the input or parameter whose gradient is wrong; for a problem of the whole answer, what was found.
+    expected: the reference's observation, if outputs were compared.
     """
 
     kind: str
@@ -96,12 +97,12 @@ class Problem:
     expected: Observation = field(default_factory=Observation)
 
 
-def _verdict(key: ExerciseKey, points: float, passed: bool, mistake: str | None = None, **more) -> Verdict:
-    return Verdict(key.name, points, key.points, passed, mistake, bonus=key.bonus, **more)
+def _verdict(key: ExerciseKey, points: float, passed: bool, mistake: str | None = None, **fields) -> Verdict:
+    return Verdict(key.name, points, key.points, passed, mistake, bonus=key.bonus, **fields)
 
 
 def refused(key: ExerciseKey, mistake: str, message: str) -> Verdict:
-    """No points, for a reason that no observation shows."""
+    """A verdict without points, reached without observing the answer."""
     return _verdict(key, 0, False, mistake, message=message, answered=mistake != "not_answered")
 
 
@@ -110,7 +111,7 @@ def not_answered(key: ExerciseKey) -> Verdict:
 
 
 def decide_quiz(key: ExerciseKey, value) -> Verdict:
-    """A multiple-choice answer: each option has its own explanation. Any honest attempt earns the points."""
+    """The verdict on a multiple-choice answer. Any option earns the points, and each has its own explanation."""
     if value is None:
         return not_answered(key)
     options = ", ".join(f'"{option}"' for option in key.explanations)
@@ -127,9 +128,9 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
 
 
 def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
-    """What one answer's observations, one for each of the key's cases in their order, amount to.
+    """The verdict on an answer, given one observation for each case of the key, in the same order.
 
-    It has no message yet (messages.with_message), unless it is a quiz or an exercise that is not answered.
+    Its message is still missing (see messages.with_message), unless the exercise is not answered.
     """
     observations = [viewed(*row) for row in zip(key.cases, observations, strict=True)]
     if all(is_not_answered(seen.error) for seen in observations):
@@ -147,16 +148,16 @@ def _compared(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     if not problems:
         return _verdict(key, key.points, True, parts=parts)
     mistake = _known_mistake(key, observations)
-    name = _reserved(most_important(problems)) if mistake is None else mistake.name
+    name = _reserved_name(most_important(problems)) if mistake is None else mistake.name
     return _verdict(key, _points(key, parts), False, name, parts=parts, problems=problems)
 
 
-def _reserved(problem: Problem) -> str | None:
+def _reserved_name(problem: Problem) -> str | None:
     return problem.kind if problem.kind in RESERVED else None
 
 
 def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
-    """The verdict on an answer that is a trained model: how good it is, once every output can be looked at."""
+    """The verdict on an answer that is a trained model: the metric's score, if every output has the right form."""
     problems, changed = [], []
     for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
         if seen.changed:
@@ -165,26 +166,26 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         if kind := _error_kind(case, seen.error) or (KIND_OF[diff.kind] if diff else ""):
             problems.append(Problem(kind, VALUES, case, seen, diff, expected=expected))
     if problems:
-        name, parts = _reserved(most_important(problems)), [Part(VALUES, False)]
+        name, parts = _reserved_name(most_important(problems)), [Part(VALUES, False)]
         return _verdict(key, 0, False, name, parts=parts, problems=problems)
     outputs = [seen.output for seen in observations]
     result = METRICS[key.metric]([seen.output for seen in key.expected], outputs)
     parts = [Part(result.words, result.passed)]
     if _takes_mutable(key):
         parts.append(Part(UNCHANGED, not changed))
-    share = min(1.0, max(0.0, float(result.share))) * (1 - CHANGED_COSTS if changed else 1)
-    points = key.points if share == 1 else math.floor(key.points * share)
+    fraction = min(1.0, max(0.0, float(result.share))) * (1 - CHANGED_COSTS if changed else 1)
+    points = key.points if fraction == 1 else math.floor(key.points * fraction)
     if result.passed:
         name = "input_changed" if changed else None
         return _verdict(key, points, not changed, name, parts=parts, problems=changed)
-    shown = ((mistake.name, [seen.output for seen in mistake.observations]) for mistake in key.mistakes)
-    alike = next((name for name, wrong in shown if wrong and difference(wrong, outputs) is None), None)
+    wrong_outputs = ((mistake.name, [seen.output for seen in mistake.observations]) for mistake in key.mistakes)
+    same = next((name for name, wrong in wrong_outputs if wrong and difference(wrong, outputs) is None), None)
     problems = [Problem("measured", where=result.words), *changed]
-    return _verdict(key, points, False, result.mistake or alike, parts=parts, problems=problems)
+    return _verdict(key, points, False, result.mistake or same, parts=parts, problems=problems)
 
 
 def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> Iterator[Problem]:
-    """What is wrong on one case. Gradients are looked at only where the output is right, but for its dtype."""
+    """What is wrong on one case. Gradients are compared only if the output is right, or wrong only in its dtype."""
     if seen.changed:
         yield Problem("input_changed", UNCHANGED, case, seen)
     if kind := _error_kind(case, seen.error):
@@ -195,12 +196,12 @@ def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observa
             part = DTYPE if diff.kind == "dtype" else case.part
             yield Problem(KIND_OF[diff.kind], part, case, seen, diff, expected=expected)
         if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
-            # One slip in a gradient fails one part, wherever it shows.
+            # One mistake usually makes several gradients wrong, and all belong to one part, so the first is enough.
             yield from itertools.islice(_gradient_problems(key, case, expected.gradients, seen), 1)
 
 
 def _error_kind(case: Case, error: Error | None) -> str:
-    """The kind of problem that an error is, or the lack of the one that the case asks for; empty where all is well."""
+    """The kind of problem that an error is, or that a missing error is; empty if it is as the case asks."""
     if error is None:
         return "" if case.raises is None else "no_error"
     if error.type == TOO_SLOW:
@@ -228,15 +229,15 @@ def _gradient_problems(key: ExerciseKey, case: Case, expected: list, seen: Obser
 
 
 def _cut_off(key: ExerciseKey, case: Case, number: int, gradients: list) -> str:
-    """The name of the number-th leaf, which has no gradient; of the whole dict where none of its tensors has one."""
+    """The name of leaf `number`, which gets no gradient; the name of its dict if no tensor in the dict gets one."""
     name = leaf_name(key, case, number)
-    whole, bracket, _ = name.partition("[")
-    same = [got for i, got in enumerate(gradients) if leaf_name(key, case, i).startswith(f"{whole}[")]
-    return whole if bracket and all(got is None for got in same) else name
+    argument, bracket, _ = name.partition("[")
+    siblings = [got for i, got in enumerate(gradients) if leaf_name(key, case, i).startswith(f"{argument}[")]
+    return argument if bracket and all(got is None for got in siblings) else name
 
 
 def leaf_name(key: ExerciseKey, case: Case, number: int) -> str:
-    """The name of the number-th differentiable input, or of a parameter of the module."""
+    """The name of leaf `number`, counted through the differentiable inputs and then the module's parameters."""
     given = ((position, item) for position, item in enumerate(case.call.args) if position not in case.no_gradient)
     inputs = {argument_name(key, position): item for position, item in given} | case.call.kwargs
     names = [leaf for name, item in inputs.items() for leaf in _leaf_names(name, item)] + [*case.call.state]
@@ -250,7 +251,7 @@ def argument_name(key, position) -> str:
 
 
 def _leaf_names(name: str, tree) -> list[str]:
-    """A name for each float tensor of an argument, in the order of observe._with_leaves; in a dict with its key."""
+    """A name for each float tensor in an argument, in the order of observe._with_leaves; in a dict, with its key."""
     if isinstance(tree, torch.Tensor):
         return [name] * tree.is_floating_point()
     if isinstance(tree, dict):
@@ -272,7 +273,6 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
 
 
 def _takes_mutable(key: ExerciseKey) -> bool:
-
     def mutable(item) -> bool:
         return isinstance(item, (torch.Tensor, list, dict)) or isinstance(item, tuple) and any(map(mutable, item))
 
@@ -283,78 +283,87 @@ def _points(key: ExerciseKey, parts: list[Part]) -> float:
     if any(part.name == VALUES and not part.passed for part in parts):
         return 0
     weight = {part.name: key.weights.get(part.name, WEIGHTS.get(part.name, CORNER_WEIGHT)) for part in parts}
-    share = sum(weight[part.name] for part in parts if part.passed) / sum(weight.values())
-    return math.floor(key.points * share)
+    fraction = sum(weight[part.name] for part in parts if part.passed) / sum(weight.values())
+    return math.floor(key.points * fraction)
 
 
 def most_important(problems: list[Problem]) -> Problem:
-    """The problem to talk about: of the answer as a whole, else within the gate while it fails, in RESERVED's order."""
-    if problems[0].kind in WHOLE:
+    """The problem to report. One of the whole answer comes first; the others in the order of RESERVED.
+
+    While the values are wrong, only they and changed inputs count, because nothing else earns points without them.
+    """
+    if problems[0].kind in WHOLE_ANSWER:
         return problems[0]
-    gate = [problem for problem in problems if problem.part == VALUES]
-    candidates = gate + [problem for problem in problems if problem.kind == "input_changed"] if gate else problems
+    values = [problem for problem in problems if problem.part == VALUES]
+    candidates = values + [problem for problem in problems if problem.kind == "input_changed"] if values else problems
     return min(candidates, key=lambda p: RESERVED.index(p.kind) if p.kind in RESERVED else len(RESERVED))
 
 
 def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMistake | None:
-    """The known mistake that explains everything that was seen, or None: a name is a promise.
+    """The known mistake that explains the observations, or None. A name must be right, so each search is strict.
 
-    Where there is none, the one that explains all that was seen outside of the parts that are judged apart, if
-    something is wrong there, else all that was seen in these. Then the one that explains all that was returned, where
-    the answer raises an error on other inputs. At last, where the outputs hold fractions, in which nothing agrees by
-    chance, the one that explains the plain cases: the answer may treat the others in a way of its own.
+    These sets of cases are searched in turn, until a known mistake explains every observation in one of them:
+    1. all cases;
+    2. the cases that are not judged apart, if something is wrong there; otherwise the ones that are;
+    3. the cases on which the answer returned, because it may raise an error on the others;
+    4. the plain cases, because the answer may treat the others in its own way. This requires outputs with fractions,
+       which do not agree by chance.
     """
     cases = dict(enumerate(key.cases))
     everywhere = set(cases)
-    apart = {  # a slip there is one of its own: an error that should be raised, inputs that `view` refuses
+    apart = {  # people often make a separate mistake here: an error is not raised, or `view` fails on some inputs
         number
         for number, case in cases.items()
         if case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"
     }
     returned = {number for number in everywhere if observations[number].error is None}
     plain = {number for number, case in cases.items() if case.part == VALUES}
-    search = _Search(key, observations)
-    tried = [everywhere]
+    search = _MistakeSearch(key, observations)
+    searched = [everywhere]
     if apart:
-        tried.append(everywhere - apart if search.is_wrong(everywhere - apart) else apart)
+        searched.append(everywhere - apart if search.is_wrong(everywhere - apart) else apart)
     if returned & plain:
-        tried.append(returned)
+        searched.append(returned)
     outputs = leaves([key.expected[number].output for number in plain])
     numbers = [torch.as_tensor(leaf) for leaf in outputs if isinstance(leaf, (float, torch.Tensor))]
     if sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point()) > 1:
-        tried.append(plain)
-    return next(filter(None, map(search.most_telling, tried)), None)
+        searched.append(plain)
+    return next(filter(None, map(search.best_explanation, searched)), None)
 
 
-class _Search:
-    """Looks for known mistakes in what was seen on some of the cases, which go by their numbers."""
+class _MistakeSearch:
+    """Finds the known mistake that explains an answer's observations on some of the cases, given by their indices."""
 
     def __init__(self, key: ExerciseKey, observations: list[Observation]):
         self.key = key
         self.rows = list(zip(key.cases, key.expected, observations, strict=True))
         self.right = [{facet: agree(*row, facet) for facet in FACETS} for row in self.rows]
 
-    def is_wrong(self, among: set[int]) -> bool:
-        return any(False in self.right[number].values() for number in among)
+    def is_wrong(self, indices: set[int]) -> bool:
+        return any(False in self.right[number].values() for number in indices)
 
-    def most_telling(self, among: set[int]) -> KnownMistake | None:
-        """Of the mistakes that explain all that was seen on these cases, the one that shows on more than the others do;
-        of two that show on the same, the one that shows nowhere else, or the first if they say the same. None where
-        there is none such."""
-        if all(self.rows[number][2].error is not None for number in among):
-            return None  # an error alone, on every call, does not say what was meant
-        shown = [(mistake, where) for mistake in self.key.mistakes if (where := self._shown(mistake, among))]
-        most = [mistake for mistake, where in shown if all(where >= other for _, other in shown)]
-        if len(most) > 1:
-            others = set(range(len(self.rows))) - among
-            most = [mistake for mistake in most if not any(self._is_wrong_at(mistake, number) for number in others)]
-        return most[0] if len({(mistake.label, mistake.hint) for mistake in most}) == 1 else None
+    def best_explanation(self, indices: set[int]) -> KnownMistake | None:
+        """The mistake that explains all observations on these cases, or None.
 
-    def _shown(self, mistake: KnownMistake, among: set[int]) -> set[tuple[int, str]]:
-        """The cases and facets in which the mistake differs from the reference, when the answer shows it in each of
-        them and is right in all others; else nothing."""
+        Of several, it is the one that differs from the reference wherever the others do. If some differ in the same
+        places, it is the one that is right on all other cases; if several are, they must have the same words.
+        """
+        if all(self.rows[number][2].error is not None for number in indices):
+            return None  # an error on every call does not show what the answer was meant to do
+        found = [(mistake, where) for mistake in self.key.mistakes if (where := self._explained(mistake, indices))]
+        best = [mistake for mistake, where in found if all(where >= other for _, other in found)]
+        if len(best) > 1:
+            others = set(range(len(self.rows))) - indices
+            best = [mistake for mistake in best if not any(self._is_wrong_at(mistake, number) for number in others)]
+        return best[0] if len({(mistake.label, mistake.hint) for mistake in best}) == 1 else None
+
+    def _explained(self, mistake: KnownMistake, indices: set[int]) -> set[tuple[int, str]]:
+        """The pairs (case, facet) in which the mistake differs from the reference.
+
+        Empty unless the answer agrees with the mistake in each of them and is right in all other facets.
+        """
         where = set()
-        for number in among:
+        for number in indices:
             case, expected, seen = self.rows[number]
             wrong = mistake.observations[number]
             for facet in FACETS:
