@@ -814,8 +814,8 @@ def test_all_edits_that_do_not_fit_and_a_quiz_option_without_explanation_are_sai
     old = "What is its standard deviation?\n    ''', divided_by_width=divided_by_width"
     told = refusal(own, old, f"{edits}    '''", key).splitlines()
     assert len(told) == 3 and told[0].endswith("explains ['a', 'b'].")
-    assert "'Q' of divided_by_width stands 4 times in the solution with its docstring, not once." in told[1]
-    assert "'elsewhere' of other stands 0 times" in told[2]
+    assert "'Q' of divided_by_width occurs 4 times in the solution with its docstring, not once." in told[1]
+    assert "'elsewhere' of other occurs 0 times" in told[2]
 
 
 def test_only_what_changed_is_run(own):

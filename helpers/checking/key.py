@@ -1,6 +1,6 @@
-"""What an answer is compared with: the cases of an exercise, what the reference shows on them, and each mistake.
+"""The key of an exercise: its cases, and the observations of the reference and of each known mistake on them.
 
-Made by helpers/checking/make_keys.py from a lesson's answer key. Here is what it is, and how it is kept in a file.
+helpers/checking/make_keys.py makes keys from a lesson's answer key. This module defines them and stores them in a file.
 """
 
 import functools
@@ -21,9 +21,9 @@ from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
 FORMAT = 5
-SKETCH = "sketch"  # how a Sketch stands in a file
+SKETCH = "sketch"  # the name of the Stub that represents a Sketch in a file
 SKETCHED = ("output", "gradients")
-PLAIN = "lesson name points bonus kind instead correct arguments weights explanations".split()  # in a tree as they are
+PLAIN = "lesson name points bonus kind instead correct arguments weights explanations".split()  # stored unchanged
 USUAL, EMPTY = Observation().to_tree(), (None, "", [], 0)
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 
@@ -42,7 +42,7 @@ class KnownMistake:
 
 @dataclass
 class ExerciseKey:
-    """Everything `decide` needs. `arguments` are the parameter names of the reference, for messages."""
+    """Everything that `decide` needs. arguments: the parameter names of the reference, for messages."""
 
     lesson: str
     name: str
@@ -59,29 +59,29 @@ class ExerciseKey:
     weights: dict[str, int] = field(default_factory=dict)
     correct: str = ""
     explanations: dict[str, str] = field(default_factory=dict)
-    metric: str = ""  # then `expected` holds the truths
+    metric: str = ""  # if set, the outputs in `expected` are the truths
     apart: tuple[str, ...] = ()
 
 
 def key_to_tree(key: ExerciseKey):
-    """A key as a tree (see codec)."""
+    """The key as a tree (see codec)."""
     tree = {name: getattr(key, name) for name in PLAIN}
     tree |= {"metric": key.metric} if key.metric else {}
     tree |= {"apart": list(key.apart)} if key.apart else {}
     tree |= {"axes": list(key.axes), "forbidden": list(key.facts.forbidden), "time_limit": key.facts.time_limit}
     tree["cases"] = [case_to_tree(case) for case in key.cases]
-    tree["expected"] = _steady(key.cases, key.expected)
+    tree["expected"] = _reproducible(key.cases, key.expected)
     tree["mistakes"] = [
-        vars(mistake) | {"observations": _told_apart(key, mistake.observations) if mistake.observations else []}
+        vars(mistake) | {"observations": _mistake_trees(key, mistake.observations) if mistake.observations else []}
         for mistake in key.mistakes
     ]
     return tree
 
 
-def _steady(cases: list[Case], observations: list[Observation]) -> list:
-    """Observations without what changes from run to run or names the author's files.
+def _reproducible(cases: list[Case], observations: list[Observation]) -> list:
+    """The observations as trees, without what changes from run to run or depends on the author's files.
 
-    Of an error's message only the words stay that its case asks for.
+    An error's message is reduced to the text that its case asks for.
     """
     trees = []
     for case, seen in zip(cases, observations, strict=True):
@@ -92,46 +92,49 @@ def _steady(cases: list[Case], observations: list[Observation]) -> list:
     return trees
 
 
-def _told_apart(key: ExerciseKey, observations: list[Observation]) -> list:
-    """What a mistake shows, as far as it is ever looked at: None on a case where it shows what the reference does, and
-    sketches of its tensors. Where a sketch would hide a difference, the numbers stay."""
+def _mistake_trees(key: ExerciseKey, observations: list[Observation]) -> list:
+    """A mistake's observations as trees, reduced to what is ever compared.
+
+    A case on which the mistake agrees with the reference becomes None, and fields without content are left out.
+    Tensors become sketches, unless a sketch would change in which facets the mistake differs.
+    """
     trees = []
     for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
-        apart = differs(case, expected, seen)
-        small = replace(seen, **{name: mapped(getattr(seen, name), _small) for name in SKETCHED})
-        (tree,) = _steady([case], [small if differs(case, expected, small) == apart else seen])
-        tree |= {name: mapped(tree[name], _written) for name in SKETCHED}
+        facets = differs(case, expected, seen)
+        small = replace(seen, **{name: mapped(getattr(seen, name), _sketch_if_large) for name in SKETCHED})
+        (tree,) = _reproducible([case], [small if differs(case, expected, small) == facets else seen])
+        tree |= {name: mapped(tree[name], _sketch_to_stub) for name in SKETCHED}
         unusual = {
             name: item for name, item in tree.items() if type(item) is not type(USUAL[name]) or item not in EMPTY
         }
-        trees.append(unusual if apart else None)
+        trees.append(unusual if facets else None)
     return trees
 
 
-def _told_back(tree, expected: Observation) -> Observation:
+def _mistake_observation(tree, expected: Observation) -> Observation:
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
-    seen.output, seen.gradients = (mapped(tree.get(name), _read) for name in SKETCHED)
+    seen.output, seen.gradients = (mapped(tree.get(name), _stub_to_sketch) for name in SKETCHED)
     return seen
 
 
-def _small(leaf):
+def _sketch_if_large(leaf):
     return sketch(leaf) if can_be_sketched(leaf) else leaf
 
 
 def sketched(leaf):
-    """A tensor as it stands in a file where its sketch is enough."""
-    return _written(_small(leaf))
+    """The stored form of a leaf whose sketch is enough; small tensors and other values stay as they are."""
+    return _sketch_to_stub(_sketch_if_large(leaf))
 
 
-def _written(leaf):
+def _sketch_to_stub(leaf):
     if not isinstance(leaf, Sketch):
         return leaf
     return Stub(SKETCH, (str(leaf.dtype).removeprefix("torch."), list(leaf.shape), leaf.rounded, leaf.sums))
 
 
-def _read(leaf):
+def _stub_to_sketch(leaf):
     if not isinstance(leaf, Stub):
         return leaf
     dtype, shape, was_rounded, sums = leaf.args
@@ -146,7 +149,9 @@ def key_from_tree(tree) -> ExerciseKey:
         cases=[case_from_tree(case) for case in tree["cases"]],
         expected=expected,
         mistakes=[
-            KnownMistake(**mistake | {"observations": list(map(_told_back, mistake["observations"], expected))})
+            KnownMistake(
+                **mistake | {"observations": list(map(_mistake_observation, mistake["observations"], expected))}
+            )
             for mistake in tree["mistakes"]
         ],
         axes=tuple(tree["axes"]),
@@ -156,8 +161,11 @@ def key_from_tree(tree) -> ExerciseKey:
 
 
 def save_keys(path: Path, keys: list[ExerciseKey]):
-    """Write keys as an .npz of numbers and text: a JSON manifest and the bytes of one flat array a dtype, first bytes
-    first, as they shrink so. The same keys give the same bytes."""
+    """Write keys as an .npz file: a JSON manifest, and one flat array per dtype, stored byte plane by byte plane.
+
+    Byte planes (the first byte of every number, then the second, and so on) compress better. The same keys always give
+    the same file.
+    """
     packed, arrays = pack([key_to_tree(key) for key in keys], shared=True)
     manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))
     planes = {name: array.view(np.uint8).reshape(-1, array.itemsize).T for name, array in arrays.items()}
@@ -168,13 +176,13 @@ def save_keys(path: Path, keys: list[ExerciseKey]):
 
 
 def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
-    """The stored keys of a lesson by exercise name. Raises FileNotFoundError if the lesson has none."""
+    """The stored keys of a lesson by exercise name. Raises FileNotFoundError if there are none, or DamagedKey."""
     path = path or FOLDER / f"{lesson}.npz"
     return _load(str(path), path.stat().st_mtime_ns)
 
 
 def stored_keys(lesson: str) -> dict[str, ExerciseKey]:
-    """The keys that travel with the notebooks; none where the lesson is not built."""
+    """The keys that are delivered with the notebooks; empty if the lesson is not built."""
     try:
         return load_keys(lesson)
     except FileNotFoundError:
@@ -182,7 +190,7 @@ def stored_keys(lesson: str) -> dict[str, ExerciseKey]:
 
 
 @functools.lru_cache(maxsize=32)
-def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
+def _load(path: str, _modified: int) -> dict[str, ExerciseKey]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             manifest = json.loads(stored["manifest"].tobytes())
@@ -193,7 +201,7 @@ def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
         keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     except DamagedKey:
         raise
-    except Exception as error:  # a file that is cut off or overwritten fails in many ways
+    except Exception as error:  # a truncated or overwritten file can fail in many ways
         raise DamagedKey(
             f"The answer key {Path(path).name} is damaged ({type(error).__name__}): get the course's files again, or "
             "build it with course build."

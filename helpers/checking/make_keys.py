@@ -1,6 +1,6 @@
-"""Make the keys of a lesson from its answer key and its blocks: the build's, with a fixed seed, and the judge's.
+"""Make a lesson's keys from its answer key and its finished blocks, for the build (fixed seed) and for the judge.
 
-Needs solutions/ and the finished blocks, so it works in the author's and the teacher's edition only.
+This needs solutions/ and the finished blocks, so it works only in the author's and the teacher's edition.
 """
 
 import ast
@@ -29,33 +29,33 @@ from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Q
 from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
-DRAWS, FAR = 4, 1_000_003  # so often are cases drawn, with seeds so far apart, until they show every known mistake
-TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use though the solution does not
-# A reference is a block of its own lesson, which the check refuses as an answer: it is observed as a stranger.
-STRANGER = "99_reference"
+DRAWS, SEED_STEP = 4, 1_000_003  # how often cases are drawn, and how far apart the seeds are, until all mistakes show
+TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use even if the solution does not
+# The check refuses blocks of the exercise's own lesson, and the reference is one, so it is observed in another lesson.
+OTHER_LESSON = "99_reference"
 
 
 class UnsoundKey(ValueError):
-    """An answer key that contradicts itself; each argument is a text that says where."""
+    """An answer key that contradicts itself. Each argument is a sentence about one contradiction."""
 
     def __str__(self) -> str:
         return "; ".join(self.args)
 
 
 class NotShown(UnsoundKey):
-    """A mistake that differs from the reference on no case that was drawn."""
+    """A mistake that agrees with the reference on every case that was drawn."""
 
 
 class MissingPiece(LookupError):
-    """A lesson's blocks lack an exercise's finished block; the text says which."""
+    """The finished block of an exercise is missing from its lesson's blocks; the message says which."""
 
 
 def lesson_keys(
     lesson: Lesson, items: Iterable[Exercise | Quiz], blocks: ModuleType, seed: int
 ) -> Iterator[ExerciseKey]:
-    """The keys of a lesson's exercises and quizzes, in their order, with its points and the pieces of its blocks.
+    """The keys of a lesson's exercises and quizzes, in order. blocks: the module of the lesson's finished blocks.
 
-    UnsoundKey as in `make_key`; MissingPiece.
+    Raises MissingPiece, and UnsoundKey as make_key does.
     """
     for item in items:
         needed = not isinstance(item, Quiz) and not item.metric
@@ -69,7 +69,7 @@ def lesson_keys(
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            with warnings.catch_warnings(action="ignore"):  # known mistakes may warn: they are wrong on purpose
+            with warnings.catch_warnings(action="ignore"):  # known mistakes are wrong on purpose, so they may warn
                 key = make_key(lesson.name, item, points, bonus, reference, seed)
         finally:
             torch.set_num_threads(threads)
@@ -81,9 +81,9 @@ def make_key(
 ) -> ExerciseKey:
     """Run the reference and every known mistake on the exercise's cases for `seed`.
 
-    reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. Cases that by
-    chance show some mistake nowhere are drawn again. Raises UnsoundKey if the reference raises or changes an input, or
-    if a mistake cannot be made or shows in no draw.
+    reference: the exercise's block, as its file defines it; None for a quiz or a measured exercise. If some mistake
+    happens to be right on all cases, they are drawn again. Raises UnsoundKey if the reference raises or changes an
+    input, or if a mistake cannot be made or is right in every draw.
     """
     key = ExerciseKey(lesson, exercise.name, points, bonus, facts=Facts(exercise.name, lesson))
     if isinstance(exercise, Quiz):
@@ -94,24 +94,24 @@ def make_key(
         return _measured_key(key, exercise, exercise.cases(Draw(seed)))
     if reference is None:
         raise UnsoundKey(f"{lesson}, {exercise.name} has no solution to compare an answer with")
-    for again in range(DRAWS - 1):
+    for draw in range(DRAWS - 1):
         with contextlib.suppress(NotShown):
-            return _drawn_key(key, exercise, reference, seed + again * FAR)
-    return _drawn_key(key, exercise, reference, seed + (DRAWS - 1) * FAR)
+            return _drawn_key(key, exercise, reference, seed + draw * SEED_STEP)
+    return _drawn_key(key, exercise, reference, seed + (DRAWS - 1) * SEED_STEP)
 
 
 def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: int) -> ExerciseKey:
-    """The key with the cases of one draw. Raises NotShown if a mistake differs from the reference on none of them."""
+    """The key with the cases of one draw. Raises NotShown if a mistake agrees with the reference on all of them."""
     where, cases = f"{key.lesson}, {key.name}", exercise.cases(Draw(seed))
     if not any(case.part == VALUES for case in cases):
         raise UnsoundKey(f"{where}: no case is of part {VALUES!r}, so no answer would have any points")
-    open_facts = Facts(key.name, STRANGER, (), MISTAKE_TIME_LIMIT)
-    expected = _seen(reference, cases, open_facts)
+    facts = Facts(key.name, OTHER_LESSON, (), MISTAKE_TIME_LIMIT)
+    expected = _observed(reference, cases, facts)
     for case, seen in zip(cases, expected, strict=True):
         _require_sound(f"{where}, case of part {case.part!r}", case, seen)
     mistakes = []
     for item, wrong in _wrong_answers(exercise, reference):
-        observations = _seen(wrong, cases, open_facts)
+        observations = _observed(wrong, cases, facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
             raise NotShown(
                 f"{where}: the mistake {item.name} differs from the solution on no case, so it is "
@@ -131,7 +131,7 @@ def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: 
 
 
 def _measured_key(key: ExerciseKey, exercise: Exercise, cases: list[Case]) -> ExerciseKey:
-    """The key of an exercise that is judged by a metric: its truths stand in the place of a reference's outputs."""
+    """The key of an exercise that is judged by a metric. The truths take the place of a reference's outputs."""
     where = f"{key.lesson}, {key.name}"
     for case in cases:
         if case.truth is None or case.view or case.gradient or case.raises:
@@ -147,10 +147,12 @@ def _measured_key(key: ExerciseKey, exercise: Exercise, cases: list[Case]) -> Ex
         why = " ".join(verdict.message.splitlines()) or "no reason given"
         raise UnsoundKey(f"{where}: what should be a perfect answer is measured as not good enough ({why})")
     for item in exercise.mistakes:
-        seen = [] if item.wrong is None else _seen(wrong_answer(item, None), key.cases, Facts(key.name, STRANGER))
-        if seen and decide(key, seen).passed:
+        observations = []
+        if item.wrong is not None:
+            observations = _observed(wrong_answer(item, None), key.cases, Facts(key.name, OTHER_LESSON))
+        if observations and decide(key, observations).passed:
             raise UnsoundKey(f"{where}: the mistake {item.name} is measured as right")
-        key.mistakes.append(KnownMistake(item.name, item.label, item.hint, seen))
+        key.mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
     return key
 
 
@@ -160,21 +162,21 @@ def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
 
 
 def _wrong_answers(exercise: Exercise, reference: Callable) -> list[tuple[Mistake, Callable]]:
-    """Every mistake as code. Raises UnsoundKey with one argument for each that cannot be made."""
-    made: list[tuple[Mistake, Callable]] = []
+    """Every mistake as code. Raises UnsoundKey with one argument for each mistake that cannot be made."""
+    answers: list[tuple[Mistake, Callable]] = []
     problems: list[str] = []
     for item in exercise.mistakes:
         try:
-            made.append((item, wrong_answer(item, reference)))
+            answers.append((item, wrong_answer(item, reference)))
         except UnsoundKey as error:
             problems += error.args
     if problems:
         raise UnsoundKey(*problems)
-    return made
+    return answers
 
 
 def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
-    """The mistake as code: its own function, or the edited solution. Raises UnsoundKey if an edit does not fit."""
+    """The mistake as code, which is its own function or the edited solution. Raises UnsoundKey if there is neither."""
     if mistake.wrong is None:
         raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
     if callable(mistake.wrong):
@@ -193,7 +195,7 @@ def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
 
 
 def edited(mistake: Mistake, reference: Callable) -> str:
-    """The source of the solution with the mistake's edits. Raises UnsoundKey if one does not fit."""
+    """The source of the solution with the mistake's edits. Raises UnsoundKey if an edit does not fit."""
     name = reference.__name__
     source = definition(Path(_globals(reference)["__file__"]).read_text(encoding="utf-8"), name)
     for edit in mistake.edits:
@@ -202,7 +204,7 @@ def edited(mistake: Mistake, reference: Callable) -> str:
             raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
         if (count := source.count(old)) != 1:
             where = "in the solution with its docstring"
-            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times {where}, not once")
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} occurs {count} times {where}, not once")
         source = source.replace(old, new)
     return source
 
@@ -213,16 +215,16 @@ def _globals(reference: Callable) -> dict:
     return reference.__globals__
 
 
-@functools.lru_cache(maxsize=64)  # asked once for each mistake of an exercise
+@functools.lru_cache(maxsize=64)  # called once for each mistake of an exercise, with the same arguments
 def definition(text: str, name: str) -> str:
-    """The source of one function or class in a module's text. Raises LookupError if there is none."""
+    """The source of the function or class `name` in a module's text. Raises LookupError if there is none."""
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             return f"{ast.get_source_segment(text, node)}\n"
     raise LookupError(f"no definition of {name}")
 
 
-def _seen(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
+def _observed(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
     return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts, scan=False), strict=True)]
 
 
@@ -242,6 +244,6 @@ def _require_sound(where: str, case: Case, seen: Observation) -> None:
 def _argument_names(reference, cases: list[Case]) -> list[str]:
     builds = cases[0].call.init is not None
     if isinstance(reference, type) and not builds:
-        return []  # a scenario makes the object and calls it: its arguments are neither's
+        return []  # the case's arguments are the scenario's, which makes the object and calls it
     names = list(inspect.signature(getattr(reference, "forward", reference) if builds else reference).parameters)
     return names[1:] if names[:1] == ["self"] else names

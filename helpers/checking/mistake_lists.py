@@ -60,14 +60,14 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
     for head, lines in _blocks(text):
         parts = HEAD.fullmatch(head)
         if parts is None:
-            raise UnreadableList(f'{head!r} should be "name: label", as it is where a mistake begins')
+            raise UnreadableList(f'{head!r} should be "name: label", because a mistake begins here')
         name, word, label = parts["name"], parts["word"], parts["label"]
         edits = [f"{line} " if line.endswith(ARROW[:-1]) else line for line in lines if ARROW in f"{line} "]
         hint = " ".join(line for line in lines if ARROW not in f"{line} ")
         if not hint:
             raise UnreadableList(f"{name} has no hint")
         if edits and name in functions:
-            raise UnreadableList(f"{name} has an edit and a function of that name, where one of them is enough")
+            raise UnreadableList(f"{name} has both an edit and a function of that name; keep one of them")
         for value in re.split(r",\s*", parts["values"]) if word else [""]:
             changed = tuple(edit.replace(word, value) if word else edit for edit in edits)
             wrong = changed if len(changed) > 1 else changed[0] if changed else functions.get(name)

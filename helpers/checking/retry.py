@@ -1,7 +1,7 @@
-"""How an answer is tried again, in the notebook as in the grader, and how two verdicts on it become one.
+"""Judge a failed answer again, in the notebook and in the grader, and combine the two verdicts.
 
-An error is charged once: an answer that fails and calls earlier ones that are wrong too is tried again with finished
-blocks in their place. Nor is it charged with Python's own functions where `from torch import *` hides them from it.
+A mistake costs points only once. Therefore an answer that fails and calls earlier wrong answers is judged again with
+finished blocks in their place. It also costs nothing if `from torch import *` hides Python's built-in functions.
 """
 
 import builtins
@@ -19,39 +19,43 @@ from helpers.or_finished import stand_in_for
 
 
 class TriedAnswer:
-    """An answer that can be tried again. Notebook and grader each say how; nothing is asked before it matters, so that
-    of a right answer only the first observation is made."""
+    """An answer that can be judged again. Notebook and grader each implement the steps.
+
+    `verdict` calls them only when it needs them, so a right answer is observed only once.
+    """
 
     def __init__(self, key: ExerciseKey):
         self.key = key
 
     def observe(self, replaced: Sequence[str], builtins: bool) -> Verdict:
-        """The verdict with finished blocks in place of the earlier answers of these names, and with Python's own
-        functions where they are hidden or not."""
+        """The verdict without a message.
+
+        replaced: names of earlier answers to replace by finished blocks. builtins: restore hidden built-in functions.
+        """
         raise NotImplementedError
 
     def hides_builtins(self) -> bool:
-        """Whether the names that the answer looks up hide functions of Python's."""
+        """Whether the answer's namespace hides built-in functions of Python."""
         raise NotImplementedError
 
     def earlier(self) -> dict[str, Verdict]:
-        """The verdicts on the earlier answers that it calls, itself or through others, in the lesson's order."""
+        """The verdicts on the earlier answers that it calls, directly or through others, in the lesson's order."""
         raise NotImplementedError
 
     def has_block(self, name: str) -> bool:
-        """Whether a finished block of an exercise is at hand."""
+        """Whether a finished block of the exercise `name` is available."""
         raise NotImplementedError
 
     def refusal(self, verdict: Verdict) -> Verdict | None:
-        """Another verdict on an answer that failed, which no finished block changes; else None."""
+        """The final verdict on a failed answer, if finished blocks could not change it; None otherwise."""
         return None
 
     def rebound(self) -> list[str]:
-        """Earlier answers that passed, and whose names stand for something else by now."""
+        """The earlier answers that passed but whose names are now bound to something else."""
         return []
 
     def verdict(self) -> Verdict:
-        """The verdict on the answer, with its words."""
+        """The verdict on the answer, with its message."""
         first = self._better_of_two_verdicts([])
         if first.passed or not first.answered:
             return first
@@ -64,23 +68,23 @@ class TriedAnswer:
         return max(verdicts, key=lambda verdict: verdict.points)
 
     def _retry_with_blocks(self, first: Verdict) -> Verdict:
-        """The verdict on an answer that failed: with finished blocks, where that is fair and does not cost points."""
-        earlier, rebound = self.earlier(), self.rebound()
-        wrong = {name: verdict for name, verdict in earlier.items() if not verdict.passed}
+        """The verdict on a failed answer, judged with finished blocks if that is fair and does not cost points."""
+        wrong = {name: verdict for name, verdict in self.earlier().items() if not verdict.passed}
+        rebound = self.rebound()
         forgivable = any(verdict.mistake == "forbidden_call" for verdict in wrong.values())
         if not wrong and not rebound or first.mistake == "forbidden_call" and not forgivable:
             return with_message(self.key, first)
         if missing := [name for name in wrong if not self.has_block(name)]:
-            # It names no mistake, as it may be the earlier answer's.
+            # The verdict names no mistake, because the mistake may be the earlier answer's.
             names, verb = " and ".join(missing), "are" if len(missing) > 1 else "is"
-            message = f"It calls {names}, which {verb} not right yet: mend {names} first."
+            message = f"It calls {names}, which {verb} not right yet; fix {names} first."
             parts = [dataclasses.replace(part, detail="") for part in first.parts]
             return dataclasses.replace(
                 first, mistake=None, label="", message=message, parts=parts, picture=None, problems=[]
             )
         again = with_message(self.key, self._better_of_two_verdicts([*wrong, *rebound]))
         if again.mistake == "forbidden_call":
-            return again  # whatever else is wrong: this call is its own
+            return again  # the answer itself makes this call, so nothing else matters
         if again.points < first.points or again.points == first.points and not wrong:
             return with_message(self.key, first)
         note = _note(wrong, rebound)
@@ -89,10 +93,10 @@ class TriedAnswer:
 
 
 def _note(wrong: dict[str, Verdict], rebound: list[str]) -> str:
-    """A sentence on what was replaced, and why: the earlier answers that are wrong, else those of other meaning."""
+    """A sentence on what was replaced and why: earlier answers that are wrong, or names that were rebound."""
     names, several = " and ".join(wrong or rebound), len(wrong) > 1
     if not wrong:
-        return f"Judged with a finished {names}: by here the name stands for something else."
+        return f"Judged with a finished {names}, because the name now means something else."
     if all(verdict.mistake == "forbidden_call" for verdict in wrong.values()):
         yours = "yours are finished ones too, or call" if several else "yours is a finished one too, or calls"
         return f"Judged with a finished {names}: {yours} what is forbidden there. Here that does not count."
@@ -101,15 +105,15 @@ def _note(wrong: dict[str, Verdict], rebound: list[str]) -> str:
 
 
 def finished_block(lesson: str, name: str) -> Callable | None:
-    """The finished block of an exercise as far as this edition has one: the lesson's block, else a machine's."""
-    with contextlib.suppress(Exception):  # no file of it need be here
+    """The finished block of an exercise, from the lesson's blocks or else its stand-ins; None if there is none here."""
+    with contextlib.suppress(Exception):  # an edition may lack the blocks
         return getattr(importlib.import_module(f"helpers.blocks.{lesson}"), name)
-    piece = stand_in_for(lesson, name)
-    return piece if callable(piece) else None
+    stand_in = stand_in_for(lesson, name)
+    return stand_in if callable(stand_in) else None
 
 
 def hidden_builtins(names: Mapping[str, object]) -> dict[str, Callable]:
-    """Python's own functions that `from torch import *` and its like hide in a namespace, as `float` and `range`."""
+    """Python's built-in functions that `from torch import *` or the like hides in a namespace, such as `range`."""
     homes = [sys.modules.get(home) for home in ("torch", "torch.nn.functional", "numpy", "math")]
     return {
         name: builtin
@@ -119,14 +123,16 @@ def hidden_builtins(names: Mapping[str, object]) -> dict[str, Callable]:
 
 
 @contextlib.contextmanager
-def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -> Iterator[None]:
-    """While active, finished blocks stand in a namespace under the names of earlier answers. Their calls are nobody's:
-    what an exercise forbids is not looked for inside them, unless they are `watched`."""
-    before = {name: names[name] for name in pieces if name in names}
-    names.update({name: piece if watched else not_watched(piece) for name, piece in pieces.items()})
+def put_in(names: dict, blocks: Mapping[str, Callable], watched: bool = False) -> Iterator[None]:
+    """While active, finished blocks replace the values of these names in the namespace `names`.
+
+    Forbidden calls inside the blocks are ignored, unless they are `watched`.
+    """
+    before = {name: names[name] for name in blocks if name in names}
+    names.update({name: block if watched else not_watched(block) for name, block in blocks.items()})
     try:
         yield
     finally:
-        for name in pieces.keys() - before:
+        for name in blocks.keys() - before:
             names.pop(name, None)
         names.update(before)
