@@ -19,7 +19,7 @@ from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import HELPERS, observe_all
 from helpers.checking.registry import SCENARIOS, STUBS, VIEWS, Registry, scenario, stub
-from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
+from helpers.checking.rendering import HUE_PERCENT, HUES, as_html, as_text, tint
 from helpers.checking.verdict import decide_quiz
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.checking.wording import written
@@ -270,9 +270,9 @@ PAGES += [("#e3e3e3", "#1f1f1f"), ("#d5d5d5", "#383838"), ("#323232", "#ffffff")
 @pytest.mark.parametrize(("text", "background"), PAGES)
 def test_colors_are_readable_on_light_and_dark(mark, text, background):
     hue, own, page = rgb(HUES[mark]), rgb(text), rgb(background)
-    mixed = [SHARE / 100 * a + (1 - SHARE / 100) * b for a, b in zip(hue, own, strict=True)]
+    mixed = [HUE_PERCENT / 100 * a + (1 - HUE_PERCENT / 100) * b for a, b in zip(hue, own, strict=True)]
     assert contrast(mixed, page) >= 4.5
-    assert f"{HUES[mark]} {SHARE}%,currentColor" in tint(mark)
+    assert f"{HUES[mark]} {HUE_PERCENT}%,currentColor" in tint(mark)
 
 
 @pytest.mark.parametrize("name", [name for name in vars(colors) if name.endswith(("_INK", "_COLOR"))])

@@ -66,10 +66,10 @@ def test_a_mistake_without_an_edit_is_the_function_of_its_name():
 @pytest.mark.parametrize(
     ("text", "functions", "said"),
     [
-        ("halved, divided by two", {}, "'halved, divided by two' should be \"name: label\", as it is where a mistake"),
+        ("halved, divided by two", {}, "'halved, divided by two' should be \"name: label\", because a mistake"),
         ("halved: by two\n  x -> x / 2", {}, "halved has no hint"),
         ("halved: by two\n  Why?", {}, "halved needs an edit, or a function given under its name"),
-        ("halved: by two\n  x -> y\n  Why?", {"halved": wrong}, "halved has an edit and a function of that name"),
+        ("halved: by two\n  x -> y\n  Why?", {"halved": wrong}, "halved has both an edit and a function of that name"),
         (
             "halved: by two\n  Why?",
             {"halved": wrong, "third": wrong},

@@ -1,8 +1,8 @@
-"""Trees of tensors and plain Python values to bytes and back, without pickle.
+"""Convert trees of tensors and plain Python values to bytes and back, without pickle.
 
 A tree is None, a bool, int, float, str, bytes, tensor, Stub, or a list, tuple or dict of trees. Anything else that an
-answer may return becomes Odd, which keeps the type's name for a message. Tensors are gathered in one flat array
-for each dtype, so that a key of many small tensors loads as a handful of arrays.
+answer may return becomes Odd, which keeps the type's name for a message. Tensors are stored in one flat array per
+dtype, so that a key of many small tensors loads as a handful of arrays.
 """
 
 import json
@@ -20,11 +20,11 @@ MAX_ELEMENTS = 20_000_000
 MAX_DEPTH = 40
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
-MAX_RANK = 16  # of a tensor that is read
-MAX_NODES = 1_000_000  # values, lists and commas of a tree that is read
+MAX_RANK = 16  # the most axes of a tensor that is read
+MAX_NODES = 1_000_000  # the most commas and opening brackets in the JSON header that is read
 STORED = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool"}
 BY_NAME = {name: dtype for dtype, name in STORED.items()}
-# Other dtypes travel as a stored one and keep their own name.
+# Other dtypes are converted to a stored dtype, and back when they are read.
 CARRIER = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
@@ -38,18 +38,18 @@ ALL_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in [*STORED, *CA
 
 @dataclass(frozen=True)
 class Odd:
-    """Something that no exercise asks for: its type's name, and a short text."""
+    """A value that no exercise asks for: the name of its type and a short description."""
 
     type_name: str
     text: str = ""
 
 
 class BadTree(ValueError):
-    """Bytes or JSON that do not hold a tree."""
+    """Bytes or JSON that do not represent a tree."""
 
 
 def mapped(tree, change: Callable):
-    """The tree of lists, tuples and dicts with `change(leaf)` in the place of every leaf."""
+    """The tree of lists, tuples and dicts with every leaf replaced by `change(leaf)`."""
     if isinstance(tree, dict):
         return {key: mapped(item, change) for key, item in tree.items()}
     return type(tree)(mapped(item, change) for item in tree) if isinstance(tree, (list, tuple)) else change(tree)
@@ -64,7 +64,7 @@ def leaves(tree) -> Iterator:
 
 
 def plain(value, depth: int = 0):
-    """`value` as a tree: tensors detached, copied to the CPU and dense; what has no place in a tree as Odd."""
+    """`value` as a tree. Tensors are detached and copied to the CPU; what a tree cannot contain becomes Odd."""
     if depth > MAX_DEPTH:
         return Odd("deeply nested value")
     if isinstance(value, torch.Tensor):
@@ -82,7 +82,7 @@ def plain(value, depth: int = 0):
         return value
     if isinstance(value, bytes):
         return _too_large(value) or bytes(value)
-    for simple in (int, float, str):  # and no subclass of them
+    for simple in (int, float, str):  # a value of a subclass is converted to the plain type
         if isinstance(value, simple):
             return _too_large(value) or simple(value)
     name, module = type(value).__name__, getattr(type(value), "__module__", "")
@@ -107,7 +107,7 @@ def _plain_tensor(tensor: torch.Tensor):
 
 
 def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
-    """A tree as JSON-ready values and one flat array for each stored dtype. shared: equal tensors are stored once."""
+    """The tree as JSON-compatible values and one flat array per stored dtype. shared: store equal tensors once."""
     chunks: dict[str, list[np.ndarray]] = {name: [] for name in BY_NAME}
     sizes = dict.fromkeys(BY_NAME, 0)
     starts: dict[tuple[str, bytes], int] = {}
@@ -136,7 +136,7 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
             return {"f": [node.name, walk(list(node.args))]}
         if isinstance(node, Odd):
             return {"o": [node.type_name, node.text]}
-        raise BadTree(f"a {type(node).__name__} has no place in a tree")
+        raise BadTree(f"a tree cannot contain a {type(node).__name__}")
 
     packed = walk(tree)
     arrays = {name: np.concatenate(parts) if parts else np.zeros(0, name) for name, parts in chunks.items()}
@@ -144,9 +144,13 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
 
 def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
-    """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
+    """The tree that `pack` packed. Raises BadTree if there is none.
+
+    Unless `shared`, the tensors must not be larger together than the arrays, so that a short message cannot claim
+    a large amount of memory.
+    """
     flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-    left = {name: math.inf if shared else array.numel() for name, array in flat.items()}
+    unused = {name: math.inf if shared else array.numel() for name, array in flat.items()}
 
     def tensor(dtype_name, start, shape) -> torch.Tensor:
         dtype = ALL_NAMES[dtype_name]
@@ -154,12 +158,12 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         if not isinstance(shape, list) or len(shape) > MAX_RANK:
             raise BadTree("a shape of too many dimensions")
         if not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise BadTree("a shape that is none")
+            raise BadTree("an invalid shape")
         size = math.prod(shape)
         if not isinstance(start, int) or start < 0 or start + size > flat[stored].numel():
             raise BadTree("a tensor beyond its data")
-        left[stored] -= size
-        if left[stored] < 0:
+        unused[stored] -= size
+        if unused[stored] < 0:
             raise BadTree("more tensors than data")
         return flat[stored][start : start + size].reshape(shape).to(dtype).clone()
 
@@ -175,7 +179,7 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         if not isinstance(node, dict) or len(node) != 1:
             raise BadTree("an unknown node")
         ((kind, body),) = node.items()
-        match kind:  # what JSON has no word for
+        match kind:  # the types that JSON lacks
             case "t":
                 return tensor(*body)
             case "b":
@@ -200,22 +204,22 @@ TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 def _writable(text: str) -> str:
-    """Text that can be written as UTF-8: a lone surrogate becomes a question mark."""
+    """The text with every lone surrogate replaced by a question mark, so that it can be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def dumps(tree) -> bytes:
-    """A tree as bytes: an 8-byte length, a JSON header, raw little-endian numbers."""
+    """The tree as bytes: an 8-byte header length, the JSON header, and raw little-endian numbers."""
     packed, arrays = pack(tree)
     header = json.dumps([packed, {name: int(array.size) for name, array in arrays.items()}]).encode()
     return len(header).to_bytes(8, "little") + header + b"".join(array.tobytes() for array in arrays.values())
 
 
 def loads(data: bytes):
-    """The tree in `data`. Raises BadTree where the bytes hold none."""
+    """The tree in `data`. Raises BadTree if the bytes do not represent one."""
     try:
         end = 8 + int.from_bytes(data[:8], "little")
-        bare = TEXTS.sub(b"", data[8:end])  # what a text holds is one value
+        bare = TEXTS.sub(b"", data[8:end])  # commas and brackets inside a string do not count
         if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
             raise BadTree("too many values")
         packed, sizes = json.loads(data[8:end])

@@ -1,4 +1,4 @@
-"""When two outputs are equal: same types, shapes and dtypes, and values within a tolerance."""
+"""Compare two outputs, which are equal if they have the same types, shapes, dtypes and, within a tolerance, values."""
 
 import math
 import struct
@@ -13,15 +13,15 @@ from helpers.checking.vocabulary import DTYPE, Case
 # Relative plus absolute, by the dtype of the expected value.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-7}
 FLOAT_TOLERANCE = 1e-5
-# A Python float in a case about dtypes comes from float64 numbers, and shall be as exact as they are.
+# In a case about dtypes, a Python float is computed from float64 numbers and must be as exact as they are.
 EXACT_FLOAT = 1e-7
-# A difference of an earlier kind is the more serious one.
+# From the most to the least serious.
 KINDS = ("type", "shape", "nan", "value", "dtype")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How an output differs from the expected one: a kind of KINDS, where in the tree, and both values there."""
+    """How an output differs from the expected one: one of KINDS, the path in the tree, and the two values there."""
 
     kind: str
     path: tuple
@@ -39,12 +39,12 @@ def output_difference(case: Case, expected, actual) -> Difference | None:
 
 
 def gradient_tolerance(case: Case, expected: torch.Tensor) -> float:
-    """How far a gradient may be off. It comes through more steps than the output: in float32 ten times as far."""
+    """The tolerance for a gradient, by default ten times an output's, because computing it takes more steps."""
     return max(case.tolerance or 0, 1e-6 if expected.dtype == torch.float64 else 1e-4)
 
 
 def _lost_digits(expected, actual) -> Difference | None:
-    """For a Python float: a value that float32 numbers (or fewer digits) cannot have given."""
+    """The difference between two Python floats if `actual` is less exact than float64 arithmetic; None otherwise."""
     if not isinstance(expected, float) or not isinstance(actual, float) or not math.isfinite(expected):
         return None
     far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
@@ -68,21 +68,21 @@ def difference(expected, actual, tolerance: float | None = None, path: tuple = (
 
 
 def keys_of(tree) -> Iterable:
-    """By what the parts of a list, tuple or dict are found; nothing of any other value."""
+    """The indices of a list or tuple, or the keys of a dict; empty for any other value."""
     return tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, (list, tuple)) else ()
 
 
 def most_serious(differences: Iterable[Difference | None]) -> Difference | None:
-    """The difference of the kind that stands first in KINDS; of two such the first."""
+    """The first difference of the most serious kind; None if there is none."""
     seen = [item for item in differences if item is not None]
     return min(seen, key=lambda item: KINDS.index(item.kind), default=None)
 
 
 def _kind(expected, actual, tolerance: float | None) -> str:
-    """How two values differ, as one of KINDS, but for the parts of lists, tuples and dicts; empty where they do not."""
+    """How two values differ, as one of KINDS; "" if they do not. The items of lists, tuples and dicts are ignored."""
     if isinstance(expected, (torch.Tensor, Sketch)):
         return _tensor_kind(expected, actual, tolerance)
-    if not is_alike(expected, actual):
+    if not has_expected_type(expected, actual):
         return "type"
     if isinstance(expected, (list, tuple)):
         return "" if len(expected) == len(actual) else "shape"
@@ -97,8 +97,8 @@ def _kind(expected, actual, tolerance: float | None) -> str:
     return "" if actual == expected or near else "value"
 
 
-def is_alike(expected, actual) -> bool:
-    """Whether a value is of the expected type: a bool is no number, and a whole number is a float too."""
+def has_expected_type(expected, actual) -> bool:
+    """Whether a value has the expected type. An int is accepted as a float, but a bool is not accepted as a number."""
     if isinstance(expected, (list, tuple, dict)):
         return isinstance(actual, type(expected))
     if isinstance(expected, (int, float)) and not isinstance(expected, bool):
@@ -115,7 +115,7 @@ def _tensor_kind(expected: torch.Tensor | Sketch, actual, tolerance: float | Non
     if isinstance(expected, Sketch) or isinstance(actual, Sketch):
         wrong = not sketch(expected).is_near(sketch(actual), _limit(expected, tolerance))
     elif expected.dtype == actual.dtype and torch.equal(expected, actual):
-        return ""  # the usual case, told at once
+        return ""  # this is the usual case, and quick to decide
     elif expected.is_floating_point() and actual.isnan().any() and not expected.isnan().any():
         return "nan"
     else:
@@ -127,7 +127,7 @@ def _tensor_kind(expected: torch.Tensor | Sketch, actual, tolerance: float | Non
 
 
 def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:
-    """Boolean tensor: True where `actual` is further from `expected` than the tolerance. Shapes must agree."""
+    """Boolean tensor, True where `actual` differs from `expected` by more than the tolerance. Shapes must agree."""
     if not expected.is_floating_point():
         return expected.to(torch.float64) != actual.to(torch.float64)
     limit = _limit(expected, tolerance)

@@ -1,4 +1,4 @@
-"""The facets in which two observations of a case can agree: output, dtype, inputs that were changed, gradients."""
+"""Compare two observations of a case in four facets: output, dtype, changed inputs and gradients."""
 
 import torch
 
@@ -11,15 +11,15 @@ FACETS = ("output", "dtype", "changed", "gradient")
 
 
 def agree(case: Case, first: Observation, second: Observation, facet: str) -> bool | None:
-    """Whether `second` shows the same as `first` in a facet; None where the two have nothing to compare in it.
+    """Whether `second` agrees with `first` in a facet; None if there is nothing to compare.
 
-    Outputs can always be compared: one that raised is not the same as one that returned. The other facets only where
-    both have them: an answer that raises has no dtype, and none that it lost.
+    Outputs can always be compared, because a call that raised differs from one that returned. The other facets exist
+    only if both calls returned; an answer that raises has no dtype, so it cannot have lost it.
     """
     errors = [error for error in (first.error, second.error) if error is not None]
     if facet == "output" and len(errors) == 2:
-        kept = [keeps_promise(case, error) for error in errors]
-        return all(kept) or kept[0] == kept[1] and errors[0].type == errors[1].type
+        expected = [keeps_promise(case, error) for error in errors]
+        return all(expected) or expected[0] == expected[1] and errors[0].type == errors[1].type
     if facet == "output":
         diff = None if errors else output_difference(case, first.output, second.output)
         return not errors and (diff is None or diff.kind == "dtype")
@@ -31,12 +31,12 @@ def agree(case: Case, first: Observation, second: Observation, facet: str) -> bo
 
 
 def differs(case: Case, first: Observation, second: Observation) -> set[str]:
-    """The facets in which two observations are seen to differ."""
+    """The facets in which two observations differ."""
     return {facet for facet in FACETS if agree(case, first, second, facet) is False}
 
 
 def _same_dtypes(first, second) -> bool | None:
-    """None where the two trees are not alike, so that no tensor of one has a partner in the other."""
+    """Whether the tensors of two trees have the same dtypes; None if no tensor of one has a counterpart."""
     if isinstance(first, (torch.Tensor, Sketch)) and isinstance(second, (torch.Tensor, Sketch)):
         return first.dtype == second.dtype and (rounded(first) or not rounded(second))
     if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
@@ -47,23 +47,22 @@ def _same_dtypes(first, second) -> bool | None:
     return all(pairs) if pairs else None
 
 
-def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | None:
-    first, second = one.gradient_error, other.gradient_error
-    if first is not None or second is not None:
-        return first is not None and second is not None and first.type == second.type
-    if one.gradients is None or other.gradients is None:
+def _same_gradients(case: Case, first: Observation, second: Observation) -> bool | None:
+    if errors := [error for error in (first.gradient_error, second.gradient_error) if error is not None]:
+        return len(errors) == 2 and errors[0].type == errors[1].type
+    if first.gradients is None or second.gradients is None:
         return None
-    return len(one.gradients) == len(other.gradients) and all(
-        _same_gradient(case, a, b) for a, b in zip(one.gradients, other.gradients, strict=True)
+    return len(first.gradients) == len(second.gradients) and all(
+        _same_gradient(case, a, b) for a, b in zip(first.gradients, second.gradients, strict=True)
     )
 
 
 def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
-    """A gradient that does not arrive is as good as one of zeros."""
-    some = b if a is None else a
-    if some is None:
+    """Whether two gradients agree. A missing gradient (None) counts as zeros."""
+    present = b if a is None else a
+    if present is None:
         return True
-    zeros = torch.zeros(some.shape, dtype=some.dtype)
+    zeros = torch.zeros(present.shape, dtype=present.dtype)
     a, b = (zeros if item is None else item for item in (a, b))
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"

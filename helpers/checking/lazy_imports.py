@@ -1,7 +1,7 @@
-"""What is imported the first time that something is used is imported before an answer's clock starts.
+"""Import what an answer will import on first use, before its time limit starts.
 
-Of torch's compiler, which counting multiplications, torch.func, jacobians and optimizers import, that takes two to five
-seconds; it is imported only where an answer or a scenario will ask for it.
+Counting multiplications, torch.func, jacobians and optimizers import torch's compiler, which takes two to five seconds.
+Therefore it is imported here, but only if the answer or a scenario will need it.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from helpers.checking.registry import SCENARIOS
 from helpers.checking.vocabulary import Case
 
 COMPILER = "torch._dynamo"
-# Where functions and classes come from that import it.
-ASKING = tuple(
+# Modules whose functions and classes import the compiler.
+NEEDS_COMPILER = tuple(
     "torch.func torch._functorch functorch torch.autograd.functional torch.optim torch._compile torch.compiler "
     "torch.utils.flop_counter torch.utils.checkpoint torch.utils._python_dispatch".split()
 )
@@ -29,19 +29,19 @@ def import_first(answer: Callable, cases: Iterable[Case]) -> None:
     scenarios = {case.via for case in cases if case.via}
     if scenarios:
         registry.load()
-        warm_up()  # a scenario may look at operators
-    asks = False
-    with contextlib.suppress(Exception):  # a look at odd source must not cost an honest answer anything
+        warm_up()  # a scenario may watch operators
+    needed = False
+    with contextlib.suppress(Exception):  # source that cannot be analyzed must not cost an honest answer anything
         things = [thing for _, thing in used_things(answer)]
         homes = (str(getattr(thing, "__module__", "") or getattr(thing, "__name__", "")) for thing in things)
-        asks = any(lies_in(home, ASKING) for home in homes)
+        needed = any(lies_in(home, NEEDS_COMPILER) for home in homes)
     with contextlib.suppress(Exception):
         sources = (inspect.getsource(sys.modules[SCENARIOS[name].__module__]) for name in scenarios)
-        asks = asks or any(word in source for source in sources for word in ASKING)
-    if asks:
+        needed = needed or any(module in source for source in sources for module in NEEDS_COMPILER)
+    if needed:
         import_compiler()
 
 
 def import_compiler() -> None:
-    with contextlib.suppress(Exception):  # a build of torch without it
+    with contextlib.suppress(Exception):  # some builds of torch lack it
         importlib.import_module(COMPILER)

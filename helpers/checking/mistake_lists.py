@@ -1,4 +1,4 @@
-"""Known mistakes, and the text in which an answer key lists them: a name, what is wrong, the edit, a hint.
+"""Known mistakes, and the text format in which an answer key lists them: a name, what is wrong, the edit, a hint.
 
 divided_by_d_k: divided by the width instead of its square root
     d_k**0.5 -> d_k
@@ -9,22 +9,23 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-ARROW = " -> "  # between what an edit takes out of the solution and what it puts in
+ARROW = " -> "  # separates the text that an edit removes from the solution and the text that replaces it
 OPTION = re.compile(r"(?P<option>\w): (?P<why>.+)")
 HEAD = re.compile(r"(?P<name>\w+)( for (?P<word>\w+) in (?P<values>[^:]+))?: (?P<label>.+)")
 
 
 class UnreadableList(ValueError):
-    """A text that breaks the rules of its list; the sentence names the line, the mistake or the quiz."""
+    """A list that breaks the format. The message names the line, the mistake or the quiz."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong answer that people really give, with a hint: a nudge, never the fix.
+    """A wrong answer that people really give.
 
-    `label` is what the learner reads after "This looks like:". `wrong` is an edit of the solution, "d_k**0.5 -> d_k",
-    or several of them in a tuple; or, only where an edit cannot say it, a function (or class) of its own. The text
-    left of the arrow must stand exactly once in the solution. None only in a measured exercise: its metric names it.
+    label: what the learner reads after "This looks like:". hint: a nudge, never the fix. wrong: an edit of the
+    solution, such as "d_k**0.5 -> d_k", or a tuple of edits, or, if edits cannot express it, a function or class. The
+    text left of the arrow must occur exactly once in the solution. In a measured exercise, whose metric detects the
+    mistake, `wrong` may be None.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Mistake:
 
     @property
     def edits(self) -> tuple[str, ...]:
-        """The edits as a tuple; empty where the mistake is a function."""
+        """The edits as a tuple; empty if the mistake is a function or only its metric detects it."""
         return (self.wrong,) if isinstance(self.wrong, str) else self.wrong if isinstance(self.wrong, tuple) else ()
 
 
@@ -48,13 +49,17 @@ class Quiz:
 
 
 def mistakes(text: str, **functions: Callable) -> list[Mistake]:
-    """The mistakes that a text lists: for each a line `name: label` and, further in, its edits and its hint.
+    """The mistakes that a text lists. Each is a line `name: label` with indented lines for its edits and hint.
 
-    A line with an arrow is an edit; with nothing right of the arrow it takes out what stands left of it. A line that
-    begins with the arrow goes on with the edit above. So does one that begins with a bar: what follows the bar is the
-    code's next line, with its indentation. All other lines are the hint. A mistake without an edit is the function
-    given under its name. `added_EPS for EPS in 1e-8, 1e-9: label` is a mistake for each number, which stands in place
-    of EPS in name, label and edits. Raises UnreadableList.
+    - A line with an arrow is an edit. With nothing right of the arrow, it deletes the text left of it.
+    - A line that begins with the arrow continues the edit above. So does a line that begins with a bar; what follows
+      the bar is the code's next line, with its indentation.
+    - All other lines are the hint.
+    - A mistake without an edit is the function passed under its name in `functions`.
+    - `added_EPS for EPS in 1e-8, 1e-9: label` lists one mistake for each value, which replaces EPS in the name, the
+      label and the edits.
+
+    Raises UnreadableList.
     """
     listed: list[Mistake] = []
     for head, lines in _blocks(text):
@@ -69,22 +74,23 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
         if edits and name in functions:
             raise UnreadableList(f"{name} has both an edit and a function of that name; keep one of them")
         for value in re.split(r",\s*", parts["values"]) if word else [""]:
-            changed = tuple(edit.replace(word, value) if word else edit for edit in edits)
-            wrong = changed if len(changed) > 1 else changed[0] if changed else functions.get(name)
-            own_name, label_of_value = (text.replace(word, value) if word else text for text in (name, label))
-            listed.append(Mistake(own_name, label_of_value, hint, wrong))
+            own_name, own_label, *own_edits = (
+                text.replace(word, value) if word else text for text in (name, label, *edits)
+            )
+            wrong = tuple(own_edits) if len(own_edits) > 1 else own_edits[0] if own_edits else functions.get(name)
+            listed.append(Mistake(own_name, own_label, hint, wrong))
     names = [mistake.name for mistake in listed]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UnreadableList(f"two mistakes are called {twice[0]}")
+    if duplicates := [name for name in names if names.count(name) > 1]:
+        raise UnreadableList(f"two mistakes are called {duplicates[0]}")
     if unknown := sorted(set(functions) - set(names)):
         raise UnreadableList(f"the function {unknown[0]} belongs to no mistake of the text")
     return listed
 
 
 def listed_quizzes(text: str) -> list[Quiz]:
-    """The quizzes that a text lists: for each a line `name: right option` and, further in, `option: explanation`.
+    """The quizzes that a text lists. Each is a line `name: right option` with indented lines `option: explanation`.
 
-    Lines without an option of their own go on with the explanation above. Raises UnreadableList.
+    A line without an option continues the explanation above. Raises UnreadableList.
     """
     quizzes = []
     for head, lines in _blocks(text):
@@ -106,7 +112,7 @@ def listed_quizzes(text: str) -> list[Quiz]:
 
 
 def _blocks(text: str) -> list[tuple[str, list[str]]]:
-    """What begins at the margin, each with the lines further in: lines of an edit that go on are one."""
+    """Each line at the margin with the indented lines below it, in which an edit and its continuations are one."""
     blocks: list[tuple[str, list[str]]] = []
     margin = None
     for line in filter(str.strip, text.splitlines()):

@@ -1,6 +1,6 @@
-"""Which names does this code use? Of functions and classes as they run, and of source that was only read.
+"""Find the names that code uses, for functions and classes in memory and for parsed source.
 
-An answer's own functions count as part of it: whoever asks what an answer uses is told what its helpers use too.
+The learner's own functions that an answer calls count as part of the answer, so the names that they use are included.
 """
 
 import ast
@@ -18,23 +18,23 @@ def used_names(answer: Callable) -> set[str]:
     """The global names that an answer loads, itself or through the learner's own functions and classes."""
 
     def loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:
-        return ((name, function.__globals__.get(name)) for name in _loaded(function.__code__))
+        return ((name, function.__globals__.get(name)) for name in _loaded_names(function.__code__))
 
     return {name for name, _ in _walk(answer, loaded)}
 
 
 def used_things(answer) -> Iterator[tuple[str, object]]:
-    """(dotted text, object) for every name in the source of an answer and of the learner's functions it uses."""
-    return _walk(answer, _things_written)
+    """(dotted name, object) for every name in the source of an answer and of the learner's functions that it uses."""
+    return _walk(answer, _things_in_source)
 
 
 def namespace(answer) -> dict | None:
-    """The namespace in which an answer looks up what it calls; None where it has none of its own."""
+    """The namespace in which an answer looks up global names; None if it contains no Python function."""
     return next((function.__globals__ for function in functions_of(answer)), None)
 
 
 def functions_of(thing) -> list[types.FunctionType]:
-    """The Python functions that a function, method, class or partial is made of."""
+    """The Python functions in a function, method, class or partial."""
     thing = inspect.unwrap(thing) if callable(thing) else thing
     if isinstance(thing, types.FunctionType):
         return [thing]
@@ -47,7 +47,7 @@ def functions_of(thing) -> list[types.FunctionType]:
 
 
 def bound_names(tree: ast.AST) -> set[str]:
-    """The names that some source binds anywhere: functions, classes, arguments, variables, imports."""
+    """The names that a syntax tree binds anywhere: functions, classes, arguments, variables, imports."""
     bound = set()
     for node in ast.walk(tree):
         match node:
@@ -61,46 +61,47 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 
 def free_names(tree: ast.AST) -> set[str]:
-    """The names that some source reads somewhere and binds nowhere."""
+    """The names that a syntax tree reads somewhere and binds nowhere."""
     loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return loaded - bound_names(tree)
 
 
-def _walk(answer, look: Callable) -> Iterator[tuple[str, object]]:
-    """What `look` finds in the functions of an answer, and in those of the learner's own that it leads to."""
-    waiting, seen = [answer], set()
+def _walk(answer, find: Callable) -> Iterator[tuple[str, object]]:
+    """The pairs (name, object) that `find` finds in an answer and in the learner's own functions that it leads to."""
+    waiting, visited = [answer], set()
     while waiting:
         current = waiting.pop()
-        if id(current) in seen:
+        if id(current) in visited:
             continue
-        seen.add(id(current))
+        visited.add(id(current))
         for function in functions_of(current):
-            for text, thing in look(function):
-                yield text, thing
+            for name, thing in find(function):
+                yield name, thing
                 if _is_own(thing, function):
                     waiting.append(thing)
 
 
 def _is_own(thing, function: types.FunctionType) -> bool:
+    """Whether `thing` is a function or class from the same namespace as `function`."""
     if isinstance(thing, type):
         return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
     thing = thing.__func__ if isinstance(thing, types.MethodType) else thing
     return isinstance(thing, types.FunctionType) and thing.__globals__ is function.__globals__
 
 
-def _loaded(code: types.CodeType) -> set[str]:
+def _loaded_names(code: types.CodeType) -> set[str]:
     names = {item.argval for item in dis.get_instructions(code) if item.opname in LOADS}
-    return names.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+    return names.union(*(_loaded_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
-def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+def _things_in_source(function: types.FunctionType) -> Iterator[tuple[str, object]]:
     try:
         nodes = list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))))
     except (OSError, TypeError, SyntaxError, ValueError):
         return
     imported = list(_imported(nodes))
     for _, text, thing in imported:
-        if text and not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
+        if text and not isinstance(thing, types.ModuleType):  # a module counts only by what is used from it
             yield text, thing
     try:
         closure = inspect.getclosurevars(function).nonlocals
@@ -108,7 +109,7 @@ def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]
         closure = {}
     scope = {**function.__globals__, **closure, **{name: thing for name, _, thing in imported}}
     local = set(function.__code__.co_varnames) - {name for name, _, _ in imported}
-    # A comprehension, a loop or an inner function binds names too: `_` in `for _ in range(3)` is no global.
+    # Comprehensions, loops and inner functions also bind names, so `_` in `for _ in range(3)` is not a global.
     stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     stored |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     local |= stored - _global_names(function.__code__) - set(function.__code__.co_freevars)
@@ -119,13 +120,13 @@ def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]
             thing = scope[chain[0]]
             for part in chain[1:]:
                 thing = getattr(thing, part, None)
-            on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
-            if thing is not None and not on_the_way:
+            is_prefix = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func in torch.func.vmap
+            if thing is not None and not is_prefix:
                 yield ".".join(chain), thing
 
 
 def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str, object]]:
-    """(name that is bound, dotted text, thing) of imports inside a function; the text is empty for a whole module."""
+    """(bound name, dotted name, object) for each import inside a function; the dotted name of a module is ""."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -138,13 +139,13 @@ def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str, object]]:
 
 
 def _global_names(code: types.CodeType) -> set[str]:
-    """Names that the code or a function inside it may look up as globals."""
+    """The names that the code, or a function inside it, may look up as globals or attributes."""
     inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
     return set(code.co_names).union(*inner)
 
 
 def _chain(node) -> list[str] | None:
-    """The names of a.b.c; getattr(a.b, "c") is the same."""
+    """["a", "b", "c"] for the expression a.b.c or getattr(a.b, "c"); None for other expressions."""
     parts = []
     while True:
         match node:

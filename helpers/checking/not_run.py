@@ -1,4 +1,4 @@
-"""In place of a NameError, a sentence: the cell that defines an answer, or imports `check`, has not run yet."""
+"""Replace a NameError by a sentence if the cell that defines an answer, or imports `check`, has not run yet."""
 
 import functools
 import sys
@@ -12,21 +12,21 @@ ANSWER_KEYS = Path(__file__).parents[1] / "answer_keys"
 
 
 def explain_cells_not_run(lesson: str) -> None:
-    """Let this kernel's notebook say which cell to run first. Without a notebook nothing happens."""
+    """Make IPython say which cell to run first when a name of the lesson is not defined. Does nothing elsewhere."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is None:
         return
-    if not hasattr(shell, "before_the_course"):  # Colab explains errors of its own
+    if not hasattr(shell, "before_the_course"):  # Colab has handlers of its own, which are kept
         shell.before_the_course = shell.custom_exceptions, shell.CustomTB
     shell.set_custom_exc((NameError, *shell.before_the_course[0]), functools.partial(_show, lesson))
 
 
 def _show(lesson: str, shell, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None):
-    """Show the error; where a cell's own line reads the name of an answer, as a sentence."""
+    """Show the error, as a sentence if a line of the cell itself reads the name of an answer."""
     cell = trace.tb_next
-    own = isinstance(error, NameError) and cell is not None and cell.tb_next is None
-    sentence = _sentence(error.name, lesson) if own else None
+    in_cell = isinstance(error, NameError) and cell is not None and cell.tb_next is None
+    sentence = _sentence(error.name, lesson) if in_cell else None
     others, show = shell.before_the_course
     if sentence:
         error._render_traceback_ = lambda: [sentence]  # IPython shows these lines and no others

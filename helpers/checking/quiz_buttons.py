@@ -1,9 +1,8 @@
 """Buttons below the check of a quiz, in JupyterLab: a click writes `quiz_1 = "b"` into the learner's cell.
 
-It types into the line above, as a hand does, and presses Shift+Enter twice, for that cell and the check's: what stands
-in the notebook is what is graded. Where no such line is near, nothing changes, and a sentence says what to type. In
-Colab and in pages an output does not reach the cells; the buttons are not seen there, nor where a notebook is not
-trusted.
+It edits the line above, as a person would, and presses Shift+Enter twice, for that cell and for the check, because the
+grader reads the cell. If there is no such line above, nothing changes, and a sentence says what to type. The buttons
+are hidden in Colab and on web pages, where an output cannot change cells, and in notebooks that are not trusted.
 """
 
 import html
@@ -15,7 +14,7 @@ STYLE = (
     "padding:.1em .9em;cursor:pointer}.course-choices button:hover{border-color:currentcolor}"
     ".course-choices button[aria-pressed=true]{background:#ffc94d;border-color:#7a4b00;color:#000}</style>"
 )
-# Of the lines that begin with NAME =, the last one above the buttons; its comment stays.
+# Changes the last line above the buttons that begins with NAME =, and keeps its comment.
 CLICK = """
 const choice = event.target.value, notebook = this.closest('.jp-NotebookPanel'), checks = this.closest('.jp-Cell');
 if (!choice || !notebook) return;
@@ -39,13 +38,13 @@ setTimeout(() => {
 
 
 def buttons(name: str, options: Iterable[str], chosen: str = "") -> str:
-    """The HTML of a button for each option of a quiz; the chosen one is marked."""
-    each = "".join(
-        f'<button type="button" value="{one}" aria-pressed="{str(one == chosen).lower()}">{one}</button>'
-        for one in map(html.escape, options)
+    """The HTML of one button per option of the quiz `name`. The option `chosen` is marked."""
+    choices = "".join(
+        f'<button type="button" value="{option}" aria-pressed="{str(option == chosen).lower()}">{option}</button>'
+        for option in map(html.escape, options)
     )
     click = html.escape(" ".join(CLICK.replace("NAME", name).split()))
     return (
         f'{STYLE}<div class="course-choices" style="display:none" role="group" aria-label="Answer {name} with" '
-        f'onclick="{click}">{each}<span role="status"></span></div>'
+        f'onclick="{click}">{choices}<span role="status"></span></div>'
     )

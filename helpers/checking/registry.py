@@ -1,17 +1,17 @@
-"""What the check looks up by name: stubs, scenarios, views and metrics, shared ones and those of single lessons.
+"""Registries of what cases refer to by name: stubs, scenarios, views and metrics.
 
-A stub makes a public object that a case passes as an argument: Stub(name, args) becomes make(*args) of the function
-`make` of that name. A scenario takes (answer, args, kwargs), calls the answer in a way of its own, and returns the
-output and the parameters whose gradients count. Both run beside learner code, in the learner's session and in the
-judge's sandbox. Shared ones stand in stubs.py and scenarios.py, a lesson's own in its room,
-helpers/lessons/TOPIC/probes.py, as all views and metrics do.
+A stub is a function that makes a public object for a case to pass as an argument: Stub(name, args) becomes
+function(*args). A scenario takes (answer, args, kwargs), calls the answer in its own way, and returns the output and
+the parameters whose gradients are compared. Both run in the same process as learner code, in the learner's session and
+in the judge's sandbox. Shared ones are in stubs.py and scenarios.py. A lesson's own are in
+helpers/lessons/TOPIC/probes.py, and so are all views and metrics.
 
-A view says what of an output is compared, for exercises that several different outputs satisfy. It takes (args,
-kwargs, output) and returns a tree, usually a dict of named properties. It raises ValueError with a sentence for the
-learner where the output cannot be looked at.
+A view selects what is compared, for exercises that several different outputs satisfy. It takes (args, kwargs, output)
+and returns a tree, usually a dict of named properties. If the output has an unusable form, it raises ValueError with a
+sentence for the learner.
 
-A metric judges a trained model by what it says of inputs that nobody has seen. The cases of such an exercise carry the
-truth themselves (`Case(args, truth=...)`), and the metric turns all truths and all outputs of the answer into a Score:
+A metric judges a trained model by its outputs for unseen inputs. The cases of such an exercise carry the truth
+(`Case(args, truth=...)`), and the metric turns all truths and all outputs of the answer into a Score:
 
     @metric
     def exact_translations(truths, outputs):
@@ -19,10 +19,10 @@ truth themselves (`Case(args, truth=...)`), and the metric turns all truths and 
         ...
         return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
 
-An output that reaches a metric is of the truth's type and shape (misfit). Where the truth is not of the kind
-that the answer returns, it is a dict with the entry "shape": the answer then returns a float tensor of that shape, and
-the rest of the dict is the metric's own business. Views and metrics see numbers only, never learner code; in the judge
-they run outside the sandbox.
+A metric gets only outputs that have the type and shape of the truth (see misfit). If the truth is something else than
+the answer returns, it is a dict with the entry "shape". The answer then returns a float tensor of that shape, and only
+the metric uses the rest of the dict. Views and metrics get data only, never learner code, so in the judge they run
+outside the sandbox.
 """
 
 import pkgutil
@@ -38,10 +38,10 @@ from helpers.checking.compare import Difference, difference
 
 
 class Registry(dict):
-    """Functions by name. The first name that is not registered yet loads every lesson's file."""
+    """Functions by name. Looking up a name that is not registered yet imports every lesson's probes first."""
 
     def register(self, function: Callable) -> Callable:
-        """Keep `function` under its own name, which no other lesson may have taken."""
+        """Register `function` under its own name. Raises ValueError if another module has registered that name."""
         name = function.__name__
         taken = self.get(name)
         if taken is not None and taken.__module__ != function.__module__:
@@ -62,11 +62,11 @@ stub, scenario, view, metric = STUBS.register, SCENARIOS.register, VIEWS.registe
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric says.
+    """The result of a metric.
 
-    share: of the points, from 0 to 1. passed: whether it is good enough. words: what was measured, a sentence that a
-    learner reads. mistake: the name of what went wrong, where the numbers show it: a Mistake of the answer key (whose
-    label and hint are then shown), or any other name, which is shown with spaces for underscores.
+    share: the fraction of the points, from 0 to 1. passed: whether the answer is good enough. words: a sentence for
+    the learner about what was measured. mistake: the name of what went wrong, if the numbers show it. It is a Mistake
+    of the answer key, whose label and hint are then shown, or any other name, shown with spaces for underscores.
     """
 
     share: float
@@ -76,18 +76,19 @@ class Score:
 
 
 def misfit(truth, output) -> Difference | None:
-    """How an output is not of the truth's type and shape, whatever its values; None where it is."""
+    """How an output differs from the truth in type or shape, or by being nan; None if it has the right form."""
     if isinstance(truth, dict) and "shape" in truth:
         truth = torch.zeros(()).expand(tuple(truth["shape"]))
         if isinstance(output, torch.Tensor) and not output.is_floating_point():
             return Difference("type", (), truth, output)
     found = None if truth is None else difference(truth, output)
-    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
-    return found if unlike else None  # a dict differs by its keys
+    # Two dicts differ by their keys, so theirs is a difference in form.
+    has_other_form = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
+    return found if has_other_form else None
 
 
 def load() -> None:
-    """Import the probes of every lesson that has some; a second call does nothing."""
-    for room in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
-        if find_spec(f"{room.name}.probes"):
-            import_module(f"{room.name}.probes")
+    """Import the probes of every lesson that has some. A second call does nothing."""
+    for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
+        if find_spec(f"{package.name}.probes"):
+            import_module(f"{package.name}.probes")

@@ -1,4 +1,4 @@
-"""A verdict as a person reads it: as text, and as HTML with a picture of a wrong matrix."""
+"""Render a verdict as text, and as HTML with a picture of a wrong matrix."""
 
 import base64
 import html
@@ -13,16 +13,16 @@ from helpers.checking.vocabulary import UNCHANGED, VALUES
 from helpers.checking.wording import entry_at, two_numbers
 from helpers.drawing.dark import DARK
 
-# Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
+# Mixed with the color of the surrounding text, so that they are darker on a light page and lighter on a dark one.
 HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B", "○": "#B8860B"}
-SHARE = 55  # percent of the hue
-CELL = 16
+HUE_PERCENT = 55
+CELL = 16  # pixels
 LOW, MID, HIGH = (230, 97, 1), (247, 247, 247), (94, 60, 153)  # the ends of PuOr, as in the course's figures
-SAID_ONCE = ("in line ", "in your helper ", "where ")  # where it failed, what a function does; the rest each time
-MOST_SAID = 8  # lines that an answer printed
-MOST_CASES = 3  # that are told in full
-# Where the page lets us, the error that follows takes no place under an unanswered exercise, and is not colored under a
-# wrong one.
+SHOWN_ONCE = ("in line ", "in your helper ", "where ")  # lines that are not repeated: where it failed, what a stub does
+MOST_PRINTED = 8  # lines of an answer's own output
+MOST_CASES = 3  # failed parts that are described in full
+# If the page supports :has, the error that follows is hidden below an unanswered exercise, and has no background color
+# below a wrong one.
 ERROR = ':is([data-mime-type$="error"],[data-mime-type$="stderr"])'
 QUIET = (
     f"<style>.jp-OutputArea-child:has(.course-not-answered)~.jp-OutputArea-child:has({ERROR}){{display:none}}</style>"
@@ -35,7 +35,7 @@ CALM = (
 
 @dataclass(frozen=True)
 class Line:
-    """One line: how deep it stands, and the mark it begins with."""
+    """A line of text, its indentation level, and the mark that it begins with."""
 
     text: str
     depth: int = 1
@@ -50,7 +50,7 @@ def as_text(verdict: Verdict) -> str:
 
 
 def as_html(verdict: Verdict) -> str:
-    """The same lines for a notebook, with yours, expected and difference beside each other for a wrong matrix."""
+    """The same lines for a notebook, and for a wrong matrix heat maps of yours, expected and the difference."""
     rows = "".join(map(_row, lines(verdict)))
     style = "margin:0;font-family:var(--jp-code-font-family,monospace);line-height:1.45;overflow-wrap:break-word"
     kind = below = ""
@@ -72,8 +72,8 @@ def _row(line: Line) -> str:
 
 
 def tint(mark: str) -> str:
-    """A mark's color as CSS; the text's own color where the browser is too old to mix colors."""
-    return f"color:inherit;color:color-mix(in srgb,{HUES[mark]} {SHARE}%,currentColor);" if mark in HUES else ""
+    """A mark's color as CSS. Browsers without color-mix use the text's own color."""
+    return f"color:inherit;color:color-mix(in srgb,{HUES[mark]} {HUE_PERCENT}%,currentColor);" if mark in HUES else ""
 
 
 def counted(points: float, bonus: bool = False) -> str:
@@ -84,8 +84,8 @@ def counted(points: float, bonus: bool = False) -> str:
 def _headline(verdict: Verdict) -> Line:
     worth = counted(verdict.max_points, verdict.bonus) if verdict.max_points else ""
     wrong_choice = (verdict.mistake or "").startswith("option_")  # of a quiz
-    half = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
-    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (wrong_choice, "○"), (half, "◐"), (True, "✗"))
+    partial = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
+    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (wrong_choice, "○"), (partial, "◐"), (True, "✗"))
     result = f"{verdict.points:g} of {worth}" if worth else ""
     if not verdict.answered:
         result = "not answered yet" + (f" ({worth})" if worth else "")
@@ -95,14 +95,17 @@ def _headline(verdict: Verdict) -> Line:
 
 
 def lines(verdict: Verdict) -> list[Line]:
-    """All lines of a verdict: the message, then what is right, then at most MOST_CASES cases, then what was printed."""
+    """All lines of a verdict: the message, the parts that passed, those that failed, and what the answer printed.
+
+    At most MOST_CASES failed parts are described; the others are only named.
+    """
     rows = [_headline(verdict)]
     mark = rows[0].mark
     if not verdict.answered:
         return rows
     failed = [part for part in verdict.parts if not part.passed]
     failed = failed if mark == "◐" else [part for part in failed if part.name in (VALUES, UNCHANGED)]
-    names = {part.name for part in failed}  # told below, and not twice
+    names = {part.name for part in failed}  # these get a line of their own below
     rows += [Line(line) for line in map(str.strip, verdict.message.splitlines()) if line and line not in names]
     passed = " · ".join(part.name for part in verdict.parts if part.passed)
     if passed and mark in "✓◐":
@@ -114,18 +117,18 @@ def lines(verdict: Verdict) -> list[Line]:
         if mark == "◐" or not repeated or not details:
             rows.append(Line(part.name, 1, "✗"))
         if not repeated:
-            rows += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
+            rows += [Line(line, 3) for line in details if not (line in shown and line.startswith(SHOWN_ONCE))]
         shown |= {part.name, *details}
     if failed[MOST_CASES:]:
         rows.append(Line(" · ".join(part.name for part in failed[MOST_CASES:]), 1, "✗"))
     if printed := verdict.printed.rstrip().splitlines():
-        more = ["…"] if len(printed) > MOST_SAID else []
-        rows += [Line("your code printed:"), *(Line(line[:200], 3) for line in [*printed[:MOST_SAID], *more])]
+        more = ["…"] if len(printed) > MOST_PRINTED else []
+        rows += [Line("your code printed:"), *(Line(line[:200], 3) for line in [*printed[:MOST_PRINTED], *more])]
     return rows
 
 
 def _picture(picture: Picture) -> str:
-    """Three small heat maps as one SVG in an <img> with alt text, and the worst cell's numbers below."""
+    """Three small heat maps in one SVG image with alt text, and below it the numbers of the framed cell."""
     want, got = picture.expected.double(), picture.actual.double()
     gap = got - want
 
@@ -181,7 +184,7 @@ def _cells(values: torch.Tensor, limit: float) -> str:
 def _color(value: float, limit: float) -> str:
     if math.isnan(value):
         return "#777"
-    share = max(-1.0, min(1.0, value / limit))
-    end = HIGH if share > 0 else LOW
-    red, green, blue = (round(mid + abs(share) * (to - mid)) for mid, to in zip(MID, end, strict=True))
+    fraction = max(-1.0, min(1.0, value / limit))
+    end = HIGH if fraction > 0 else LOW
+    red, green, blue = (round(mid + abs(fraction) * (to - mid)) for mid, to in zip(MID, end, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"

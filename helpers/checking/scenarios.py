@@ -1,4 +1,4 @@
-"""The scenarios of several lessons: ways to call an answer other than answer(*args, **kwargs)."""
+"""Scenarios that several lessons use: ways to call an answer other than answer(*args, **kwargs)."""
 
 import copy
 
@@ -9,16 +9,16 @@ from helpers.checking.compare import difference
 from helpers.checking.registry import scenario
 from helpers.checking.vocabulary import MODULE, Call
 
-MOST_NAMES = 8  # of a module's parameters in one message
+MOST_NAMES = 8  # names of parameters in one message
 
 
 class WrongParts(AttributeError):
-    """A module is not what was asked for, most often in its parameters. Its message says it all: no code raised it."""
+    """A module without the required form, for example its parameters. The learner sees only the message."""
 
 
 @scenario
 def module(answer, args, kwargs):
-    """args = (init_args, state, call_args, call_kwargs): build, load the state (a dict of tensors), call."""
+    """args = (init_args, state, call_args, call_kwargs): build the module, load the dict of tensors, and call it."""
     call = Call.of(MODULE, args, kwargs={})
     built, leaves = loaded_module(False, answer, call)
     return built(*call.args, **call.kwargs), leaves
@@ -26,7 +26,7 @@ def module(answer, args, kwargs):
 
 @scenario
 def parts_made(answer, args, kwargs):
-    """args = (init_args, names): build the module and say what its parts of these names are."""
+    """args = (init_args, names): build the module and describe its attributes of these names."""
     init, names = args
     built = answer(*init)
     if missing := [name for name in names if not hasattr(built, name)]:
@@ -35,7 +35,7 @@ def parts_made(answer, args, kwargs):
 
 
 def _described(part):
-    """A linear layer in words, a whole number as it is, of all else the type."""
+    """A sentence for a linear layer, an int itself, and the name of the type for everything else."""
     if not isinstance(part, torch.nn.Linear):
         return part if isinstance(part, int) else type(part).__name__
     bias = "without bias" if part.bias is None else "with a bias"
@@ -44,16 +44,17 @@ def _described(part):
 
 @scenario
 def called_again(answer, args, kwargs):
-    """args = (first, second), the arguments of two calls: both outputs, looked at after the second call."""
+    """args = (first, second), the arguments of two calls: both outputs, compared only after the second call."""
     return [answer(*call) for call in args], []
 
 
 @scenario
 def module_called_again(answer, args, kwargs):
-    """args = (init_args, state, first, second): the same for one module; kwargs: perhaps training=True.
+    """args = (init_args, state, first, second): the same for one module. kwargs may contain training=True.
 
-    In evaluation mode an answer may have a dropout of its own. In training mode the last call is made once more, and
-    WrongParts says so where it gives something else: no known mistake can tell of numbers that are drawn."""
+    In evaluation mode an answer may contain dropout. In training mode the last call is repeated, and WrongParts is
+    raised if it gives something else, because no known mistake could explain random numbers.
+    """
     init, state, *calls = args
     training, last = kwargs.get("training", False), copy.deepcopy(calls[-1])
     built, _ = loaded_module(training, answer, Call((), {}, init, state))
@@ -67,17 +68,17 @@ def module_called_again(answer, args, kwargs):
 
 
 def _not_found(built: torch.nn.Module, name: str, has: list[str]) -> str:
-    """What to say where a module, which has parameters of other names, has none of this one."""
-    place, path = built, name.split(".")
+    """The message for a module without the parameter `name`, given the names that it has."""
+    current, path = built, name.split(".")
     why = ""
     for depth, part in enumerate(path, start=1):
-        if isinstance(place, torch.nn.Module) and depth < len(path) and not hasattr(place, part):
-            parts = ", ".join(dict(place.named_children())) or "none"
+        if isinstance(current, torch.nn.Module) and depth < len(path) and not hasattr(current, part):
+            parts = ", ".join(dict(current.named_children())) or "none"
             where = f"your {'.'.join(path[: depth - 1])}" if depth > 1 else "your module"
             return f"{where} has no part called {part}; its parts are: {parts}"
-        place = getattr(place, part, None)
-        if isinstance(place, (list, tuple, dict, torch.Tensor)) and not isinstance(place, torch.nn.Parameter):
-            kind = "tensor" if isinstance(place, torch.Tensor) else type(place).__name__
+        current = getattr(current, part, None)
+        if isinstance(current, (list, tuple, dict, torch.Tensor)) and not isinstance(current, torch.nn.Parameter):
+            kind = "tensor" if isinstance(current, torch.Tensor) else type(current).__name__
             why = f". Your {'.'.join(path[:depth])} is a plain {kind}, in which PyTorch finds no parameters"
             break
     more = f" and {len(has) - MOST_NAMES} more" if len(has) > MOST_NAMES else ""
@@ -85,21 +86,24 @@ def _not_found(built: torch.nn.Module, name: str, has: list[str]) -> str:
 
 
 def loaded_module(training: bool, answer, call: Call):
-    """The module that a call asks for, with its numbers in it, and the parameters that got them."""
+    """The module that `call` asks for, with the call's state loaded, and its parameters in the order of the state.
+
+    Raises WrongParts if its parameters are not the ones in the state, and TypeError if it is not a module.
+    """
     state = call.state
     built = answer(**call.init) if isinstance(call.init, dict) else answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
     tensors = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
-    first = {}  # the name under which each tensor came first
+    first_name = {}  # by the id of each tensor, because one tensor may have several names
     for name, value in state.items():
         if name not in tensors:
             raise WrongParts(_not_found(built, name, list(tensors)))
         if tensors[name].shape != value.shape:
             shapes = f"{tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")
-        if first.setdefault(id(tensors[name]), name) != name:
-            twin = first[id(tensors[name])]
+        twin = first_name.setdefault(id(tensors[name]), name)
+        if twin != name:
             raise WrongParts(f"{twin} and {name} of your module are one and the same tensor; each needs its own")
     for name, tensor in tensors.items():
         layer = name.removesuffix(".bias")
@@ -110,7 +114,7 @@ def loaded_module(training: bool, answer, call: Call):
         built = built.to(dtypes.pop())
     built.load_state_dict(dict(state), strict=False)
     built.train(training)
-    generator = torch.default_generator  # where the call began, so that only what the module draws when called shows
+    generator = torch.default_generator  # reset it, because only random numbers drawn in the call matter
     generator.manual_seed(generator.initial_seed())
     parameters = dict(built.named_parameters())
     return built, [parameters[name] for name in state if name in parameters]
@@ -118,32 +122,34 @@ def loaded_module(training: bool, answer, call: Call):
 
 @scenario
 def on_views(answer, args, kwargs):
-    """The answer, or the module as `module` has it, on inputs that lie in memory in another order, as a transposed
-    tensor does. A key that was stored holds every tensor in one order, so that the order is made here."""
+    """Call the answer (or build and call it as `module` does) on inputs that are not contiguous in memory.
 
-    def turned(item):
-        """A tensor of two axes or more as a view of one that has two of its last three exchanged."""
+    The inputs are changed here because a stored key contains only contiguous tensors.
+    """
+
+    def as_view(item):
+        """A tensor of two or more axes with the same values, but as the transpose of a contiguous tensor."""
         if not isinstance(item, torch.Tensor) or item.dim() < 2:
             return item
         axes = max(-3, -item.dim()), -2 if item.dim() > 2 else -1
         return item.transpose(*axes).contiguous().transpose(*axes)
 
-    args, kwargs = mapped(args, turned), mapped(kwargs, turned)
-    # Of a module they are (init, state, args, kwargs). A function may make one, too.
+    args, kwargs = mapped(args, as_view), mapped(kwargs, as_view)
+    # A module's are (init, state, args, kwargs). The answer may also be a function that makes a module.
     builds = len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
     return module(answer, args, kwargs) if builds else (answer(*args, **kwargs), [])
 
 
 @scenario
 def finite_entries(answer, args, kwargs):
-    """answer(x, ...) with 0 where x or the output is infinite, so that no gradient is asked for at what was cut off."""
+    """answer(x, ...) with 0 where x or the output is not finite, so that no gradient is requested at masked entries."""
     output = answer(*args, **kwargs)
     return torch.where(output.isfinite() & args[0].isfinite(), output, torch.zeros_like(output)), []
 
 
 @scenario
 def finite_gradients(answer, args, kwargs):
-    """Whether the gradients of the sum of answer(...), a function of float tensors, are finite."""
+    """Whether all gradients of the sum of answer(...) with respect to its float tensors are finite."""
     leaves = [x.detach().clone().requires_grad_() for x in args]
     with torch.enable_grad():
         output = answer(*leaves, **kwargs)
@@ -153,7 +159,7 @@ def finite_gradients(answer, args, kwargs):
 
 @scenario
 def at_softmax(answer, args, kwargs):
-    """args = (scores, *rest): call the answer on softmax(scores) and rest. Gradients see probability vectors only."""
+    """args = (scores, *rest): call the answer on softmax(scores) and rest. Gradients are with respect to the scores."""
     scores, *rest = args
     return answer(torch.softmax(scores, dim=-1), *rest, **kwargs), []
 
@@ -164,14 +170,14 @@ SAME = 3e-5  # logits may differ by this much through rounding alone
 
 
 def causal_logits(table, ids, start=0):
-    """ids (B, T) -> (B, T, V): rows of a table (rows, V), each chosen by `start` and by the ids up to its position."""
+    """ids (B, T) -> (B, T, V): rows of a table (rows, V), each selected by `start` and the ids up to its position."""
     positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
-    heard = (ids * positions).cumsum(-1) + start  # (B, T)
-    return table[(heard * 7919 + 31).remainder(10_007).remainder(len(table))]  # (B, T, V)
+    prefix = (ids * positions).cumsum(-1) + start  # (B, T)
+    return table[(prefix * 7919 + 31).remainder(10_007).remainder(len(table))]  # (B, T, V)
 
 
 def require_ids(ids, wish, batch=None):
-    """Raise an error that says the wish where the ids are no LongTensor (B, T)."""
+    """Raise TypeError or ValueError, whose message begins with `wish`, if the ids are not a LongTensor (B, T)."""
     if not isinstance(ids, torch.Tensor):
         raise TypeError(f"{wish}; it got a {type(ids).__name__}")
     fits = ids.dim() == 2 and ids.dtype == torch.int64 and batch in (None, ids.shape[0])

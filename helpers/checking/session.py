@@ -20,9 +20,9 @@ INSTANCE = "instance"
 
 
 def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
-    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed.
+    """Judge `answer`, show the verdict, record it, and raise CheckFailed or NotAnswered unless it passed.
 
-    A wrong option of a quiz raises nothing: it has earned its points, and the explanation stands there.
+    A wrong option of a quiz raises nothing, because it earns the points and its explanation is shown.
     """
     with switches_set():
         key = find_key(name, answer, names)
@@ -36,28 +36,31 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     remember_passed(key.name, verdict.passed and verdict.alone)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
-    tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
-    if not verdict.passed and not tried:
-        if 0 < key.points == verdict.points:  # a measured answer (see metrics): near enough for the points only
+    wrong_option = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
+    if not verdict.passed and not wrong_option:
+        if 0 < key.points == verdict.points:  # a metric may give all points to an answer that does not pass
             raise CheckFailed(f"{key.name} has all its points, and misses what the check asks for by little.")
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 
 
 def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseKey:
-    """The key of the exercise that an answer belongs to: by the given name, by the name it is bound to in the
-    notebook, or by its own name. CheckFailed with one sentence where there is none."""
+    """The key of the exercise that an answer belongs to. Raises CheckFailed if there is none.
+
+    The exercise is found by `name`, or else by the names that the answer is bound to in the notebook (`names`), by the
+    answer's own name, or by the name of its class.
+    """
     lesson = current_lesson()
     keys = stored_keys(lesson) if lesson else {}
-    named = getattr(answer, "__name__", "")
-    candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
-    candidates.append(type(answer).__name__)  # an object that the learner's class has made
+    own_name = getattr(answer, "__name__", "")
+    candidates = [name] if name else [*(n for n, value in names.items() if value is answer), own_name]
+    candidates.append(type(answer).__name__)  # the answer may be an instance of the learner's class
     here = (keys[candidate] for candidate in candidates if candidate in keys)
     elsewhere = (stored_keys(home)[candidate] for candidate in candidates if (home := lesson_of(candidate)))
-    key = next(here, None) or next(elsewhere, None)  # the latter takes the keys of all lessons
+    key = next(here, None) or next(elsewhere, None)  # evaluated last, because it loads another lesson's keys
     if key is None:
-        shown = name or named or type(answer).__name__
-        known = ", ".join(keys) or "none: run the set-up cell first"
-        raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
+        shown = name or own_name or type(answer).__name__
+        exercises = ", ".join(keys) or "none: run the set-up cell first"
+        raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {exercises}.")
     return key
 
 
@@ -69,12 +72,12 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     kind = "" if callable(answer) else type(answer).__name__
     if type(answer).__name__ == key.name and not isinstance(answer, type):
-        kind = INSTANCE  # an object of the class that the exercise asks for, in place of the class
+        kind = INSTANCE  # an object of the class that the exercise asks for, instead of the class itself
     return refused(key, "wrong_type", wrong_kind_text(key, kind)) if kind else NotebookAnswer(key, answer).verdict()
 
 
 class NotebookAnswer(TriedAnswer):
-    """An answer that is tried in the learner's own kernel."""
+    """An answer that is judged in the learner's own kernel."""
 
     def __init__(self, key: ExerciseKey, answer: Callable):
         super().__init__(key)
@@ -114,7 +117,7 @@ def wrong_kind_text(key: ExerciseKey, kind: str) -> str:
 
 
 def show(verdict: Verdict, below: str = "") -> None:
-    """Display in a notebook, with the HTML `below`; print elsewhere."""
+    """Display the verdict in a notebook, followed by the HTML `below`; elsewhere, print it as text."""
     text = as_text(verdict)
     if in_notebook():  # a terminal's IPython would print a dictionary
         from IPython.display import display

@@ -1,8 +1,9 @@
-"""A few numbers in place of a large tensor that is only ever compared: what a known mistake gives.
+"""Sketches: a few numbers that represent a large tensor which is only ever compared, as a known mistake's outputs are.
 
-A sketch is SUMS weighted sums of a tensor's entries, after a curve that is as steep everywhere as the check's tolerance
-is fine. Two tensors that are equal within a tolerance have sums that are; two that are not, have not, but by a chance
-that no learner meets. A reference is never sketched: messages and pictures are made of its numbers.
+A sketch is SUMS weighted sums of sign(x) log(1 + |x|) over the entries x. The logarithm matches the check's tolerance,
+which is relative for large entries and absolute for small ones. If two tensors are equal within the tolerance, then so
+are their sums; otherwise the sums differ, except by a negligible chance. A reference is never sketched, because
+messages and pictures need its numbers.
 """
 
 import functools
@@ -13,15 +14,15 @@ import numpy as np
 import torch
 
 SUMS = 2
-SMALL = 8  # a tensor of so few numbers stays as it is
-# The sums are kept in steps far finer than the tolerances, as round numbers take less room.
+SMALL = 8  # tensors with at most this many numbers are stored in full
+# The sums are rounded to multiples of 1 / STEPS, far finer than the tolerances, because they then compress better.
 STEPS = {torch.float32: 2.0**20, torch.float64: 2.0**30}
-NAN, INFINITY = 37.0, 41.0  # what stands for them in a sum
+NAN, INFINITY = 37.0, 41.0  # the numbers that replace nan and inf in the sums
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """Of a tensor: its dtype, its shape, whether it is float64 rounded to float32, and the sums."""
+    """A tensor's dtype and shape, whether it is float64 but holds float32 numbers, and the weighted sums."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -29,7 +30,7 @@ class Sketch:
     sums: torch.Tensor
 
     def is_near(self, other: "Sketch", tolerance: float) -> bool:
-        """Whether the sums are no further apart than if every entry were off by the tolerance."""
+        """Whether the sums differ by no more than independent errors of size `tolerance` in every entry would allow."""
         limit = max(tolerance, 1e-9) * math.sqrt(math.prod(self.shape))
         return bool(((self.sums - other.sums).abs() <= limit + 1 / STEPS.get(self.dtype, math.inf)).all())
 
@@ -50,7 +51,7 @@ def sketch(x: torch.Tensor | Sketch) -> Sketch:
 
 
 def rounded(x: torch.Tensor | Sketch) -> bool:
-    """Whether a float64 tensor holds float32 numbers only, as if it had been rounded on the way."""
+    """Whether a float64 tensor holds only float32 numbers, as if it had been rounded on the way."""
     if isinstance(x, Sketch):
         return x.rounded
     return x.dtype == torch.float64 and int(x.count_nonzero()) >= 4 and bool((x.float().double() == x).all())
@@ -58,7 +59,9 @@ def rounded(x: torch.Tensor | Sketch) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _weights(n: int) -> torch.Tensor:
-    """(SUMS, n) of size 0.4 to 0.8, so that no entry has next to no say, the same on every machine: this generator's
-    numbers never change."""
+    """Weights (SUMS, n) of magnitude 0.4 to 0.8, so that every entry matters.
+
+    They come from NumPy's RandomState because its stream is the same on every computer and never changes.
+    """
     drawn = torch.from_numpy(np.random.RandomState(0).random_sample((SUMS, n)) * 2 - 1)
     return 0.4 * (drawn + drawn.sign())

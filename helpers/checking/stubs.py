@@ -1,4 +1,4 @@
-"""Public objects that cases of several lessons pass as arguments. None of them is a solution of an exercise."""
+"""Public objects that cases of several lessons pass as arguments. None of them is the solution to an exercise."""
 
 import types
 
@@ -9,7 +9,7 @@ from helpers.checking.vocabulary import Stub
 
 
 def resolve(item: Stub):
-    """The object that a Stub names; a function under a name that does not tell what is asked of it."""
+    """The object that a Stub names. A function is wrapped under the name f, which does not reveal what it computes."""
     made = STUBS[item.name](*item.args)
 
     def f(*args, **kwargs):
@@ -32,7 +32,7 @@ def mixed_rows(table, width):
     """f (..., T, D) -> (..., T, width): row t comes from sums of rows, with weights that are row t of a table."""
 
     def f(x):
-        dtype = torch.promote_types(table.dtype, x.dtype)  # float64 numbers take no float32 rows, as in a network
+        dtype = torch.promote_types(table.dtype, x.dtype)  # torch refuses to multiply float64 by float32
         return table.to(dtype) @ mixed(x, width, dtype=dtype)
 
     return f

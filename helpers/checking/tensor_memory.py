@@ -1,6 +1,6 @@
-"""How many numbers the tensors of a computation hold: the largest one, and all that live at one time.
+"""Measure the memory of a computation in numbers: its largest tensor, and all tensors that are alive at one time.
 
-Counted is what a tensor stores: an expanded view costs nothing of its own.
+What counts is a tensor's storage, so an expanded view costs nothing extra.
 """
 
 import weakref
@@ -13,10 +13,10 @@ from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
 class TensorsAlive(OperatorMode):
-    """While active, follows the tensors that operators make and that still live; the inputs' own storage is free.
+    """While active, counts the numbers in the tensors that operators create. The storage of `inputs` is free.
 
-    largest: numbers in the largest of them. most: numbers in all that live at one time, at the worst moment.
-    long: numbers in all that ever held `at_least` numbers or more, added up. made: numbers in all results.
+    largest: in the largest tensor. most: in all that are alive, at the worst moment. made: in all results together.
+    long: in all tensors together that hold `at_least` numbers or more.
     """
 
     def __init__(self, inputs, at_least: int):
@@ -33,10 +33,10 @@ class TensorsAlive(OperatorMode):
         result = func(*args, **(kwargs or {}))
         for item in tree_leaves(result):
             if isinstance(item, torch.Tensor):
-                self._meet(item)
+                self._add(item)
         return result
 
-    def _meet(self, tensor: torch.Tensor) -> None:
+    def _add(self, tensor: torch.Tensor) -> None:
         address = tensor.untyped_storage().data_ptr()
         if address in self.free or not address:
             return
@@ -48,23 +48,25 @@ class TensorsAlive(OperatorMode):
             self.long += numbers if numbers >= self.at_least else 0
         self.users[address] += 1
         self.largest, self.most = max(self.largest, numbers), max(self.most, self.now)
-        weakref.finalize(tensor, self._leave, address).atexit = False
+        weakref.finalize(tensor, self._remove, address).atexit = False
 
-    def _leave(self, address: int) -> None:
+    def _remove(self, address: int) -> None:
         self.users[address] -= 1
         if not self.users[address]:
             self.now -= self.sizes[address]
 
 
 def tensors_alive(f: Callable, *args, long: int = 0, **kwargs):
-    """(f(*args, **kwargs), what TensorsAlive saw on the way), without autograd."""
-    with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
+    """(f(*args, **kwargs), the TensorsAlive that measured it), without autograd. long: the latter's `at_least`."""
+    with torch.no_grad(), TensorsAlive((args, kwargs), long) as measured:
         output = f(*args, **kwargs)
-    return output, seen
+    return output, measured
 
 
 def require_in_sight(numbers: int, fewest: int, what: str) -> None:
-    """Raise WrongParts where fewer numbers were seen than every answer makes: the modes here see torch's operators, in
-    the thread that calls the answer. what: is measured."""
+    """Raise WrongParts if fewer numbers were counted than any right answer must produce. what: what is measured.
+
+    The modes see only torch's operators, and only in the thread that calls the answer.
+    """
     if numbers < fewest:
         raise WrongParts(f"{what} of your answer can only be measured if it computes with torch, in a single thread")

@@ -1,8 +1,8 @@
-"""The small vocabulary in which an answer key is written.
+"""The vocabulary in which an answer key is written.
 
 A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs) and known mistakes, each with a hint.
-References are not here: they are the lesson's own solution. Nor are other accepted variants: they serve only the tests
-(tests/accepted_variants/).
+The reference is not part of it, because that is the lesson's own solution. Other accepted variants are in
+tests/accepted_variants/, because only the tests use them.
 """
 
 import random
@@ -21,12 +21,15 @@ LEADING = "any leading dimensions"
 DTYPE = "dtype kept"
 UNCHANGED = "inputs unchanged"
 GRADIENT = "gradient flows"
-MODULE = "module"  # the scenario that builds a module, loads numbers into it and calls it
+MODULE = "module"  # the scenario that builds a module, loads its parameters and calls it
 
 
 @dataclass(frozen=True)
 class Raises:
-    """What a case must raise: the exception's class name, a text its message must contain, and one it must not."""
+    """The exception that a case must raise.
+
+    error: the name of its class. names: text that its message must contain. omits: text that it must not contain.
+    """
 
     error: str
     names: str = ""
@@ -35,7 +38,7 @@ class Raises:
 
 @dataclass(frozen=True)
 class Stub:
-    """A public object passed as an argument, by the name of a registered stub, built with `args`."""
+    """A public object to pass as an argument, which the registered stub `name` makes from `args`."""
 
     name: str
     args: tuple = ()
@@ -43,10 +46,10 @@ class Stub:
 
 @dataclass(frozen=True)
 class Call:
-    """What a case hands to whom.
+    """The arguments of a case, by what they are passed to.
 
-    args, kwargs: to the answer or, where a module is built, to its forward. init: what the module is built with; None
-    where none is. state: the tensors that are loaded into it, by the names of its parameters.
+    args, kwargs: for the answer or, if a module is built, for its forward. init: for the module's __init__; None if no
+    module is built. state: the tensors that are loaded into the module, by the names of its parameters.
     """
 
     args: tuple
@@ -56,14 +59,14 @@ class Call:
 
     @staticmethod
     def of(via: str | None, args: tuple, kwargs: dict) -> "Call":
-        """From the arguments as a case has them: those of a module are (init, state, args, kwargs)."""
+        """The call for a case's arguments. With the scenario MODULE, args is (init, state, args, kwargs)."""
         if via != MODULE:
             return Call(args, kwargs)
         init, state, args, kwargs = args
         return Call(args, kwargs, init, state)
 
     def arguments(self) -> tuple[tuple, dict]:
-        """As a case has them."""
+        """(args, kwargs) in the form that a case has."""
         if self.init is None:
             return self.args, self.kwargs
         return (self.init, self.state, self.args, self.kwargs), {}
@@ -74,15 +77,15 @@ class Case:
     """One call of the answer and what is compared.
 
     args, kwargs: tensors, numbers, strings, lists, tuples, dicts, Stubs.
-    part: the sub-check this case belongs to, in words a learner reads; VALUES is the gate.
-    gradient: compare the gradients at the float inputs too, for a random cotangent.
+    part: the sub-check that this case belongs to, in words for the learner; without VALUES there are no points.
+    gradient: also compare the gradients with respect to the float inputs, for a fixed cotangent.
     no_gradient: positions of args whose gradient is not compared.
-    raises: the call must raise this, instead of returning.
+    raises: the exception that the call must raise instead of returning.
     tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
-    via: the name of a scenario (scenarios.py, or a lesson's probes.py) that calls the answer; None: a plain call.
-    view: the name of a view (a lesson's probes.py) that outputs pass through before they are compared.
-    note: what to call this input in a message, when its numbers would not help.
-    truth: of a measured exercise only: what is true of this input (see helpers/checking/registry.py).
+    via: the name of a scenario (scenarios.py, or a lesson's probes.py) that calls the answer; None for a plain call.
+    view: the name of a view (a lesson's probes.py) that is applied to outputs before they are compared.
+    note: a description of this input for messages, if its numbers would not help.
+    truth: what is true of this input, only in a measured exercise (see helpers/checking/registry.py).
     """
 
     args: tuple
@@ -104,18 +107,19 @@ class Case:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `cases` makes fresh inputs from a Draw.
+    """One exercise.
 
+    cases: makes the cases, with inputs from a Draw.
     axes: what the last axes of the output mean, for messages, such as ("query", "key").
-    forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
-    message "torch.softmax is the answer to this exercise; ...".
-    weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
-    apart: parts for which people write lines of their own, as pre-norm beside post-norm. A mistake is named as well
-    that explains all that was seen outside of them, or, where all is right there, in them: say nothing in its words
-    that is true of both only.
-    metric: the name of a metric (helpers/checking/registry.py) where the answer is a trained model: it is judged by
-    how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
-    perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
+    forbidden: names of calls that would be the whole answer (see helpers/checking/forbidden.py).
+    instead: the end of the message "torch.softmax is the answer to this exercise; ...".
+    weights: how much each part counts, if the defaults (verdict.WEIGHTS, and 2 for other parts) are not right.
+    apart: parts that people write separate lines for, such as pre-norm and post-norm. A mistake is also named if it
+        explains only the observations outside these parts or, if those are right, only the ones inside. Therefore its
+        label and hint must be true of either alone.
+    metric: the name of a metric (helpers/checking/registry.py) that judges the quality of a trained model. Every case
+        then has a `truth`, there is no reference, and the solution does not become a block.
+    best: returns what a perfect answer returns for a case, if that is not its truth. The grader tests itself with it.
     """
 
     name: str
@@ -131,7 +135,7 @@ class Exercise:
     best: Callable[[Case], object] | None = None
 
     def with_mistakes(self, text: str, **functions: Callable) -> "Exercise":
-        """The exercise with the mistakes of a text (helpers/checking/mistake_lists.py). Raises UnreadableList."""
+        """The exercise with the mistakes that a text lists (see mistake_lists.py). Raises UnreadableList."""
         try:
             listed = mistakes(text, **functions)
             if not self.metric and (bare := [item.name for item in listed if item.wrong is None]):
@@ -142,15 +146,17 @@ class Exercise:
 
 
 class Draw:
-    """Seeded random inputs: torch's generator for tensors, Python's for words and choices."""
+    """Random inputs for a seed, from torch's generator for tensors and Python's for words and choices."""
 
     def __init__(self, seed: int):
         self.generator = torch.Generator().manual_seed(seed)
         self.python = random.Random(seed)
 
     def normal(self, *shape: int, dtype=torch.float32, scale: float = 1.0) -> torch.Tensor:
-        """Standard normal numbers times `scale`, of so few bits that they take little room in a key: 12 in float32, and
-        28 in float64, where few are rounded float32 numbers."""
+        """Standard normal numbers times `scale`, rounded to few significant bits so that keys stay small.
+
+        There are 12 bits in float32, and 28 in float64, so that few of them are also float32 numbers.
+        """
         mantissa, exponent = torch.frexp(torch.randn(*shape, generator=self.generator, dtype=dtype) * scale)
         bits = 28 if dtype == torch.float64 else 12
         return torch.ldexp((mantissa * 2**bits).round(), exponent - bits)
@@ -174,7 +180,7 @@ class Draw:
         return torch.softmax(x, dim=-1).to(dtype)
 
     def mask(self, *shape: int, keep: float = 0.6) -> torch.Tensor:
-        """Boolean mask, True = may attend, with at least one True in every row."""
+        """Boolean mask, True where a query may attend, with at least one True in every row."""
         mask = torch.rand(*shape, generator=self.generator) < keep
         first = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=self.generator)
         return mask.scatter(-1, first, True)
@@ -194,8 +200,9 @@ def tensor_cases(
 ) -> list[Case]:
     """The standard cases of a function of float tensors: values, leading dimensions, dtype, gradient.
 
-    `make(dtype, *lead)` returns fresh arguments; the first of `leads` is the plain case. Where there are others, leads
-    of size 1 are tried too: a squeeze shows nowhere else. `options` go to every Case.
+    make(dtype, *lead) returns new arguments with the leading dimensions `lead`. The first of `leads` is the plain case.
+    If there are others, leading dimensions of size 1 are added, because only they reveal a wrong squeeze. options:
+    passed to every Case.
     """
     first, *others = leads
     if others and not any(1 in lead for lead in leads):
