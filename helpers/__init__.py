@@ -1,17 +1,17 @@
-"""The course's own package: what its notebooks import. `from helpers import at_work, check, or_finished, progress`.
+"""The package that the course's notebooks import: `from helpers import at_work, check, or_finished, progress`.
 
-Light on purpose: importing it imports no torch, which `check`, `at_work` and the figures load when they are used.
+Importing it is quick, because `check`, `at_work` and the figures import torch only when they are used.
 """
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 said before an older Python fails at an import
+if sys.version_info < (3, 11):  # noqa: UP036 an older Python would fail at an import, with a confusing error
     raise SystemExit(
         f"The course needs Python 3.11 or newer, and this is Python {sys.version.split()[0]}. "
         "Take a newer one: in a terminal to install the course with, in a notebook as its kernel."
     )
 
-COURSE = "attention-course"  # set-up cells look for this name, as other packages are called helpers too
+COURSE = "attention-course"  # by this, set-up cells recognize the course, because other packages are called helpers too
 __version__ = "0.1.0"
 
 from helpers.at_work import at_work  # noqa: E402

@@ -1,4 +1,4 @@
-"""The command line: `course ...`, the same as `python -m helpers ...`. Each command loads its own wing only."""
+"""The command line `course ...`, also `python -m helpers ...`. Each command imports only the module that it needs."""
 
 import argparse
 import importlib
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from helpers.course import CourseError
 
-# command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
+# command: (module with add_arguments(parser) and run(args) -> exit code, help text)
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
     "book": ("helpers.authoring.book", "write the web edition: the lessons as a static site"),
@@ -22,7 +22,7 @@ COMMANDS = {
     "similar": ("helpers.classroom.similar", "show submissions with much code in common side by side"),
     "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
-    # The teacher's wing looks at the sandbox too; the learner edition does without it.
+    # The teacher's edition also checks the sandbox; the learner edition lacks helpers.grading.
     "doctor": (
         "helpers.grading.readiness" if find_spec("helpers.grading") else "helpers.doctor",
         "look whether the course can run here, and say what to do where it cannot",
@@ -31,7 +31,7 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 2 where it could not run, with one sentence on stderr."""
+    """Run one command and return its exit code, which is 2, with one sentence on stderr, if it could not run."""
     argv = sys.argv[1:] if argv is None else argv
     try:
         parser = build_parser(argv[0] if argv else None)
@@ -42,9 +42,9 @@ def main(argv: list[str] | None = None) -> int:
         code = args.run(args)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read this, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + 13  # as a shell says of a program that a closed pipe ended
+        return 128 + 13  # the exit code that shells report for a program ended by SIGPIPE
     except CourseError as error:
         print(error, file=sys.stderr)
     except ModuleNotFoundError as error:
@@ -56,17 +56,17 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser(chosen: str | None) -> argparse.ArgumentParser:
-    """The parser of all commands; only the chosen one's module is imported, so that --help is quick."""
+    """The parser of all commands. Only the module of the `chosen` command is imported, so that --help is quick."""
     parser = argparse.ArgumentParser(prog="course", description="The course's own commands.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module, help_line) in COMMANDS.items():
-        # What this edition lacks is not listed; it still says so to somebody who types it.
-        listed = {"help": help_line} if find_spec(module.rpartition(".")[0]) else {}
-        command = commands.add_parser(name, description=help_line.capitalize() + ".", **listed)
+        # A command that this edition lacks is not listed, but typing it gives a sentence that says so.
+        shown = {"help": help_line} if find_spec(module.rpartition(".")[0]) else {}
+        command = commands.add_parser(name, description=help_line.capitalize() + ".", **shown)
         if name == chosen:
-            wing = importlib.import_module(module)
-            wing.add_arguments(command)
-            command.set_defaults(run=wing.run)
+            implementation = importlib.import_module(module)
+            implementation.add_arguments(command)
+            command.set_defaults(run=implementation.run)
     return parser
 
 

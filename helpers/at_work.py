@@ -1,21 +1,21 @@
-"""`at_work(answer)`: the course's translator runs with the learner's own function in the place of its part.
+"""`at_work(answer)`: run the course's translator with the learner's own function in place of the finished part.
 
-Light on purpose: torch and the translator are imported at the first call.
+torch and the translator are imported at the first call, so that `import helpers` stays quick.
 """
 
 SENTENCE = "jane visits africa in september"
 
 
 def at_work(*answers, sentence: str = SENTENCE, **named) -> None:
-    """Put your answers into the translator and show what comes out of it.
+    """Put your answers into the translator and show what it does with them.
 
     at_work(scaled_scores)                    your function, found by its name
     at_work(causal_mask, padding_mask)        several at once
-    at_work(scaled_scores=published_scores)   another function in that place: what does this bug cost?
-    at_work(scaled_scores, sentence="...")    another sentence, of words that the translator knows
+    at_work(scaled_scores=published_scores)   another function in its place: what does this bug cost?
+    at_work(scaled_scores, sentence="...")    another sentence, made of words that the translator knows
 
-    Shows the translation, the loss in nats per word on sentences that the model has not seen, with the finished block
-    and with yours, and a map over the words. It gives no points, and whatever your function does, the notebook goes on.
+    Shows the translation, the loss in nats per word on unseen sentences, with the finished block and with yours, and a
+    map over the words. It gives no points, and an error in your function does not stop the notebook.
     """
     import inspect
 

@@ -1,6 +1,6 @@
-"""`check(answer)`: judge an answer in the learner's own notebook, with words that help.
+"""`check(answer)`: judge an answer in the learner's own notebook, with helpful messages.
 
-The machinery is imported at the first call, so that `import helpers` stays light.
+The code behind it is imported at the first call, so that `import helpers` stays quick.
 """
 
 from helpers.errors import CheckFailed, CourseError, in_one_line
@@ -10,8 +10,8 @@ from helpers.errors import NotAnswered as NotAnswered
 def check(*answers, **named):
     """Judge one answer: `check(scaled_scores)`, or by name: `check(quiz_1=quiz_1)`.
 
-    Says what holds and what does not. Raises CheckFailed when the answer is not right yet, NotAnswered when there is
-    none, so that Run All, nbgrader's Validate and a script see it too.
+    Shows what is right and what is not. Raises CheckFailed if the answer is not right yet, or NotAnswered if there is
+    none, so that Run All, nbgrader's Validate and scripts notice it as well.
     """
     import inspect
 

@@ -1,4 +1,4 @@
-"""The course as course.toml describes it: where it lives, its lessons in order, and their points."""
+"""The course as course.toml describes it: its repository, its lessons in order, and their points."""
 
 import importlib.util
 import sys
@@ -13,9 +13,9 @@ from helpers.errors import CourseError
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson. points: core exercises, quizzes, written question (100 together); bonus: extras, on top.
+    """One lesson. points: of core exercises, quizzes and the written question, 100 in total. bonus: points on top.
 
-    seconds, cell_seconds: what a submission of it may take in the grader, all together and one cell.
+    seconds, cell_seconds: how long a submission, and one of its cells, may run in the grader.
     """
 
     name: str
@@ -33,39 +33,39 @@ class Lesson:
 
     @property
     def topic(self) -> str:
-        """The rest of the name, such as "scaling": what the lesson's room is called."""
+        """The rest of the name, such as "scaling", which is also the name of the package helpers/lessons/TOPIC."""
         return self.name[3:]
 
 
 @dataclass(frozen=True)
 class Course:
-    """root: the folder that holds `helpers`, notebooks and solutions."""
+    """The course. root: the folder that contains `helpers`, notebooks and solutions."""
 
     root: Path
     owner: str
     repository: str
     tag: str
     lessons: tuple[Lesson, ...]
-    timezone: str = ""  # of due dates; empty for the computer's own
+    timezone: str = ""  # for due dates; if empty, the computer's time zone
 
     @property
     def url(self) -> str:
-        """Where the course can be cloned from; empty while course.toml names no repository."""
+        """The address of the course's repository; "" if course.toml names none."""
         return f"https://github.com/{self.owner}/{self.repository}" if self.owner and self.repository else ""
 
     def lesson(self, name: str) -> Lesson:
-        """The lesson of this name or number ("04", "4"). CourseError, which lists the known ones, if there is none."""
+        """The lesson with this name or number ("04", "4"). Raises CourseError, which lists the lessons, if none has."""
         for lesson in self.lessons:
             if name in (lesson.name, lesson.number, lesson.number.removeprefix("0")):
                 return lesson
-        known = ", ".join(lesson.name for lesson in self.lessons)
-        raise CourseError(f"There is no lesson {name!r}. The lessons are: {known}.")
+        names = ", ".join(lesson.name for lesson in self.lessons)
+        raise CourseError(f"There is no lesson {name!r}. The lessons are: {names}.")
 
 
 def load_source(path: Path, name: str) -> ModuleType:
-    """The Python file at `path` run anew as the module `name`. Raises whatever running it raises."""
+    """Run the Python file at `path` as a new module `name`. Raises whatever the file raises."""
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # such is the name of a file that ends in .py
+    assert spec is not None and spec.loader is not None  # true for any path that ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -74,17 +74,17 @@ def load_source(path: Path, name: str) -> ModuleType:
 
 @cache
 def course() -> Course:
-    """The course that this `helpers` belongs to. Raises CourseError if course.toml is missing or broken."""
+    """The course that this `helpers` belongs to. Raises CourseError if course.toml is missing or invalid."""
     package = Path(__file__).resolve().parent
-    places = [package.parent / "course.toml", package / "course.toml"]  # the second in an installed package
-    path = next((place for place in places if place.is_file()), None)
+    candidates = [package.parent / "course.toml", package / "course.toml"]  # the second one in an installed package
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
         raise CourseError(f"course.toml is missing from {package.parent}. Copy it from the course's repository.")
     return read(path, package.parent)
 
 
 def read(path: Path, root: Path) -> Course:
-    """The course that the file at `path` describes. CourseError names what is wrong with it."""
+    """The course that the file at `path` describes. Raises CourseError, which says what is wrong with the file."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         lessons = []

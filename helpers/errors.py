@@ -1,28 +1,28 @@
-"""Errors that a person reads: one sentence, without a traceback, in a notebook, a terminal and a plain script."""
+"""Errors for people, shown as one sentence without a traceback in notebooks, terminals and plain scripts."""
 
 import sys
 
 
 class CourseError(Exception):
-    """Something a person can mend. Its text is one or two sentences, and just that is shown."""
+    """A problem that a person can fix. Only its message, one or two sentences, is shown."""
 
     def _render_traceback_(self):
         return [f"{type(self).__name__}: {self}"]
 
 
 class CheckFailed(CourseError, AssertionError):
-    """An answer is not right yet. Shown as one line, as the check has already said what it saw."""
+    """An answer is not right yet. The error is one line, because the check has already shown the details."""
 
 
 class NotAnswered(CheckFailed):
-    """There is no answer yet. The check has said so in its own quiet line, so this one is gray."""
+    """There is no answer yet. The error is shown in gray, because the check has already said so."""
 
     def _render_traceback_(self):
         return [f"\x1b[90m{self}\x1b[0m"]
 
 
 def in_one_line() -> None:
-    """Let a plain script that ends with a CourseError print its sentence only; every other error as ever."""
+    """Make a plain script that ends with a CourseError print only its message. Other errors are shown as before."""
     before = sys.excepthook
     if getattr(before, "of_the_course", False):
         return

@@ -1,9 +1,9 @@
-"""`or_finished(answer)`: the learner's own answer once its check has passed in this kernel, else a stand-in for it.
+"""`or_finished(answer)`: the learner's own answer once its check has passed in this kernel, otherwise a stand-in.
 
-A stand-in is finished code of the course that does what the exercise asks, so that later cells run whatever is still
-unanswered. It comes from the lesson (helpers/lessons/TOPIC/stand_ins.py) or is a part of the translator
-(helpers/translator/finished_parts.py). Stand-ins are as public as the solutions and withhold nothing: an answer that
-calls one is refused, and one that copies its text is flagged (helpers/grading/public_solution.py).
+A stand-in is the course's own code for an exercise. It lets later cells run although an earlier exercise is unanswered.
+It comes from the lesson (helpers/lessons/TOPIC/stand_ins.py) or from the translator
+(helpers/translator/finished_parts.py). Stand-ins are as public as the solutions. An answer that calls one is refused,
+and an answer that copies one is flagged (helpers/grading/public_solution.py).
 """
 
 import contextlib
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 from helpers.progress import PASSED
 
-_announced: set[str] = set()  # the names of which a line has said that a stand-in is used
-_judgments: list[None] = []  # an entry for each answer that is being judged now
+_announced: set[str] = set()  # the names for which a stand-in has been announced
+_judgments: list[None] = []  # one entry for each answer that is being judged at the moment
 
 
 @contextlib.contextmanager
 def without_stand_ins() -> Iterator[None]:
-    """While active, `or_finished` returns every answer as it is, because an answer that is judged gets no help.
+    """While active, `or_finished` returns every answer unchanged, because an answer that is judged gets no help.
 
-    Where an earlier answer that it calls is wrong, the check itself puts in the finished block (checking/retry.py).
+    If it calls a wrong earlier answer, the check itself replaces that by a finished block (checking/retry.py).
     """
     _judgments.append(None)
     try:
@@ -29,9 +29,9 @@ def without_stand_ins() -> Iterator[None]:
 
 
 def or_finished(answer):
-    """Return `answer` if its check has passed in this kernel, else its stand-in, which one line announces once.
+    """Return `answer` if its check has passed in this kernel, otherwise its stand-in, announced once in a line.
 
-    The answer is returned as it is if it has no stand-in, or if it is called by an answer that is being judged.
+    The answer is returned unchanged if it has no stand-in, or while an answer is being judged.
     """
     if _judgments:
         return answer
@@ -49,16 +49,16 @@ def or_finished(answer):
             continue
         if name not in _announced:
             _announced.add(name)
-            line = "the finished block for now; yours follows once its check and those of what it calls have passed."
+            line = "using the finished block until the checks of your answer and of the answers it calls have passed."
             print(f"{name}: {line}")
         return stand_in
     return answer
 
 
 def stand_in_for(lesson: str, name: str):
-    """Return the stand-in for the exercise `name`: the lesson's own, else the translator's; None if there is none.
+    """Return the stand-in for the exercise `name`, the lesson's or else the translator's; None if there is none.
 
-    lesson: such as "12_language_model"; an empty string looks in all lessons.
+    lesson: such as "12_language_model"; "" searches all lessons.
     """
     import importlib
     import importlib.util
@@ -72,6 +72,6 @@ def stand_in_for(lesson: str, name: str):
         if lesson and directory.name != f"{lessons.__name__}.{lesson[3:]}" or not importlib.util.find_spec(module):
             continue
         stand_in = getattr(importlib.import_module(module), name, None)
-        if getattr(stand_in, "__module__", "") == module:  # and nothing that it imports
+        if getattr(stand_in, "__module__", "") == module:  # not something that the module imports
             return stand_in
     return FINISHED_PARTS.get(name)

@@ -1,4 +1,4 @@
-"""What is done: in this kernel, and over all lessons, kept in one small local file."""
+"""The learner's progress: the answers that passed in this kernel, and the best result of every exercise, in a file."""
 
 import contextlib
 import json
@@ -8,18 +8,18 @@ from pathlib import Path
 FILE = Path(__file__).resolve().parents[1] / ".progress.json"
 SOLUTIONS = FILE.with_name("solutions")
 KEYS = Path(__file__).with_name("answer_keys")
-PASSED: set[str] = set()  # the exercises whose check passed in this kernel, with the learner's own earlier answers
+PASSED: set[str] = set()  # exercises that passed in this kernel without a finished block in place of earlier answers
 
 
 def _file() -> Path:
-    """The file, or another one that COURSE_PROGRESS_FILE names."""
+    """The progress file, which the environment variable COURSE_PROGRESS_FILE can change."""
     return Path(os.environ.get("COURSE_PROGRESS_FILE") or FILE)
 
 
 def _read() -> dict:
     try:
         stored = json.loads(_file().read_text("utf-8"))
-        if all(isinstance(entry, dict) for own in stored.values() for entry in own.values()):
+        if all(isinstance(entry, dict) for entries in stored.values() for entry in entries.values()):
             return stored
     except OSError:
         return {}
@@ -30,7 +30,7 @@ def _read() -> dict:
 
 
 def _set_aside() -> None:
-    """Say that the file is damaged, and keep it under another name, so that the next verdict does not overwrite it."""
+    """Report that the file is damaged, and rename it, so that the next verdict does not overwrite it."""
     path = _file()
     damaged = path.with_name(f"{path.name}.damaged")
     try:
@@ -43,11 +43,11 @@ def _set_aside() -> None:
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> float:
-    """Note a verdict on an exercise, unless an earlier one was better; returns the points of the best so far.
+    """Record the result of a check, unless an earlier one was better. Returns the points of the best one so far.
 
-    What runs in solutions/ is nobody's progress. Where the file cannot be written, nothing is noted and nothing breaks.
+    Nothing is recorded in solutions/, because those answers are not a learner's, or if the file cannot be written.
     """
-    with contextlib.suppress(OSError):  # the kernel's folder may be gone
+    with contextlib.suppress(OSError):  # the kernel's working directory may have been deleted
         if SOLUTIONS in (Path.cwd(), *Path.cwd().parents):
             return points
     done = _read()
@@ -69,41 +69,41 @@ def remember(lesson: str, exercise: str, points: float, max_points: float, passe
 
 
 def remember_passed(name: str, passed: bool) -> None:
-    """Note for this kernel whether an answer's check passed, with the learner's own earlier answers."""
+    """Record for this kernel whether an answer passed without a finished block in place of earlier answers."""
     (PASSED.add if passed else PASSED.discard)(name)
 
 
 def progress() -> None:
-    """Show what is done: a line for each lesson, with its points and the exercises that are still open.
+    """Print one line per lesson, with its points and the exercises that are still open.
 
-    Of each exercise the best check counts.
+    For each exercise, the best check counts.
     """
     from helpers.answer_keys import contents
 
     done = _read()
     lines = []
     for lesson, rows in contents(KEYS).items():
-        own = done.get(lesson, {})
-        solved = [row.name for row in rows if own.get(row.name, {}).get("passed")]
+        results = done.get(lesson, {})
+        solved = [row.name for row in rows if results.get(row.name, {}).get("passed")]
         still = [row.name for row in rows if row.name not in solved]
         total = sum(row.points for row in rows if not row.bonus)
-        points = _points(rows, own) if total else f"{len(solved)} of {len(rows)} done"
-        share = _earned(rows, own, bonus=False) / total if total else len(solved) / max(len(rows), 1)
-        bar = "█" * max(round(12 * share), share > 0)
+        points = _points(rows, results) if total else f"{len(solved)} of {len(rows)} done"
+        fraction = _earned(rows, results, bonus=False) / total if total else len(solved) / max(len(rows), 1)
+        bar = "█" * max(round(12 * fraction), fraction > 0)
         more = f" and {len(still) - 1} more" if len(still) > 1 else ""
         rest = f"open: {still[0]}{more}" if still else "all done"
         lines.append(f"{lesson:<22}{bar:·<12}  {points:<20}{rest}")
-    best = ["The best of your checks counts here; what you hand in is graded as it stands then."] if done else []
-    best += ["A person reads your written answer: another 15 points in each lesson from 1 on."] if done else []
-    print("\n".join(lines + best) if lines else "No lesson is built yet: run course build.")
+    notes = ["The best of your checks counts here; what you hand in is graded as it stands then."] if done else []
+    notes += ["A person reads your written answer: another 15 points in each lesson from 1 on."] if done else []
+    print("\n".join(lines + notes) if lines else "No lesson is built yet: run course build.")
 
 
-def _points(rows, own: dict) -> str:
-    """ "85 of 85 + 28 bonus": never more than there is."""
+def _points(rows, results: dict) -> str:
+    """ "85 of 85 + 28 bonus"."""
+    total, bonus = sum(row.points for row in rows if not row.bonus), _earned(rows, results, bonus=True)
+    return f"{_earned(rows, results, bonus=False):g} of {total:g}{f' + {bonus:g} bonus' if bonus else ''}"
 
-    total, more = sum(row.points for row in rows if not row.bonus), _earned(rows, own, bonus=True)
-    return f"{_earned(rows, own, bonus=False):g} of {total:g}{f' + {more:g} bonus' if more else ''}"
 
-
-def _earned(rows, own: dict, bonus: bool) -> float:
-    return sum(min(own.get(row.name, {}).get("points", 0), row.points) for row in rows if row.bonus is bonus)
+def _earned(rows, results: dict, bonus: bool) -> float:
+    """The points earned in a lesson, at most the points that each exercise has now."""
+    return sum(min(results.get(row.name, {}).get("points", 0), row.points) for row in rows if row.bonus is bonus)

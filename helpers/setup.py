@@ -1,4 +1,4 @@
-"""The last step of a notebook's set-up cell: which lesson this is, and whether all that it needs is here."""
+"""The last step of a notebook's set-up cell: set the kernel's lesson and check that the packages are installed."""
 
 import importlib
 import importlib.util
@@ -14,10 +14,10 @@ _lesson: str | None = None
 
 
 def start(lesson: str, version: str) -> None:
-    """Say that this kernel works on `lesson`. Running it again is harmless.
+    """Set the lesson that this kernel works on. Running it again is harmless.
 
-    version: that of the notebook. One sentence where the course beside it is of another one. CourseError, which says
-    what to do, where the lesson is not in the course beside it, or where a package is missing or does not load.
+    version: the version of the notebook; if the course next to it has another one, a sentence is printed. Raises
+    CourseError, which says what to do, if that course lacks the lesson or if a package is missing or does not load.
     """
     global _lesson
     lessons = [item.name for item in course().lessons]
@@ -51,10 +51,10 @@ def start(lesson: str, version: str) -> None:
 
 
 def _listed(names: list[str]) -> str:
-    """ "torch is", "numpy, torch and matplotlib are"."""
+    """ "torch is" for one name, "numpy, torch and matplotlib are" for several."""
     return f"{', '.join(names[:-1])} and {names[-1]} are" if names[1:] else f"{names[0]} is"
 
 
 def current_lesson() -> str | None:
-    """The lesson this kernel works on, such as "04_scaling"; None outside a notebook."""
+    """The lesson that this kernel works on, such as "04_scaling"; None outside a notebook."""
     return _lesson

@@ -54,7 +54,7 @@ def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
     unanswered.__name__ = name
     assert stand_in_for(lesson, name) is TABLES[lesson][name]
     assert or_finished(unanswered) is TABLES[lesson][name]
-    assert capsys.readouterr().out.startswith(f"{name}: the finished block")
+    assert capsys.readouterr().out.startswith(f"{name}: using the finished block")
 
 
 @pytest.mark.parametrize("lesson", one_of(ROOMS))

@@ -1,6 +1,7 @@
-"""`course doctor`: whether the course can run here, a line for each thing it needs, and what to do about it.
+"""`course doctor`: check whether the course can run here. Prints one line per requirement, and how to fix a failure.
 
-For learners: Python, packages, sliders, notebooks under another name. With the teacher's wing: whether it can grade.
+For learners it checks Python, packages, sliders and the names of notebooks. The teacher's edition also checks whether
+grading works (helpers/grading/readiness.py).
 """
 
 import argparse
@@ -17,11 +18,11 @@ from helpers.released import working_copies
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
 GRADING_PACKAGES = ("nbgrader", "nh3", "psutil", "rich")
 SET_UP = re.compile(r"set_up\('(\w+)'")
-Finding = tuple[bool, str]
+Finding = tuple[bool, str]  # whether it works, and the line to print
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There is nothing to choose."""
+    """The command has no arguments."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 def findings() -> list[Finding]:
     return [
-        (True, f"Python {sys.version.split()[0]}"),  # `helpers` itself refuses an older one
+        (True, f"Python {sys.version.split()[0]}"),  # importing `helpers` fails with an older one
         look_at_torch(),
         *map(look_at_package, PACKAGES),
         look_at_widgets(),
@@ -40,7 +41,7 @@ def findings() -> list[Finding]:
 
 
 def told(found: list[Finding]) -> int:
-    """Print the findings; 0 when all are good, else 1."""
+    """Print the findings. Returns 0 if all of them are good, otherwise 1."""
     for good, line in found:
         print(f"{'✓' if good else '✗'} {line}")
     return 0 if all(good for good, _ in found) else 1
@@ -74,26 +75,27 @@ def _in_a_line(error: Exception) -> str:
 
 
 def look_at_widgets() -> Finding:
-    """Sliders need the same generation of ipywidgets in the kernel and of its extension in JupyterLab."""
+    """Whether ipywidgets in the kernel and its extension in JupyterLab have matching major versions."""
     try:
         kernel = metadata.version("ipywidgets").split(".")[0]
     except metadata.PackageNotFoundError:
         return False, "sliders will not show: ipywidgets is not installed. Install with: pip install ipywidgets"
     try:
-        page = metadata.version("jupyterlab-widgets")
+        extension = metadata.version("jupyterlab-widgets")
     except metadata.PackageNotFoundError:
         return True, f"sliders: ipywidgets {kernel}; JupyterLab is elsewhere, or this is not its Python"
-    wanted = {"7": "1", "8": "3"}.get(kernel, page.split(".")[0])
-    if page.split(".")[0] != wanted:
+    major = extension.split(".")[0]
+    needed = {"7": "1", "8": "3"}.get(kernel, major)
+    if major != needed:
         return False, (
-            f"sliders will not show: ipywidgets {kernel} needs jupyterlab-widgets {wanted}, and {page} is here. "
+            f"sliders will not show: ipywidgets {kernel} needs jupyterlab-widgets {needed}, and {extension} is here. "
             "Install with: pip install -U ipywidgets jupyterlab-widgets, then reload the page."
         )
-    return True, f"sliders: ipywidgets {kernel} with jupyterlab-widgets {page}"
+    return True, f"sliders: ipywidgets {kernel} with jupyterlab-widgets {extension}"
 
 
 def look_at_course() -> list[Finding]:
-    """Lessons that are not built, and notebooks that are not where submissions are looked for."""
+    """Findings about lessons that are not built and notebooks that the grader would not find."""
     try:
         home = course()
     except CourseError as error:
@@ -105,27 +107,30 @@ def look_at_course() -> list[Finding]:
 
 
 def look_at_notebooks(home: Course) -> list[Finding]:
-    """A sentence for each notebook of the course that was renamed, moved or copied, or is not there."""
+    """Findings about the course's notebooks that were renamed, moved or copied, or are missing."""
     found, here = [], set()
     for path in sorted([*home.root.glob("*.ipynb"), *(home.root / "notebooks").rglob("*.ipynb")]):
         if ".ipynb_checkpoints" in path.parts:
             continue
-        lesson, inside = lesson_in(path), path.relative_to(home.root).as_posix()
-        place = f"notebooks/{lesson}/{lesson}.ipynb"
+        lesson, relative = lesson_in(path), path.relative_to(home.root).as_posix()
+        expected = f"notebooks/{lesson}/{lesson}.ipynb"
         if lesson is None:
-            found.append((True, f"{inside} is not a notebook of the course; it is left alone"))
+            found.append((True, f"{relative} is not a notebook of the course; it is left alone"))
             continue
         here.add(lesson)
-        if inside != place and (home.root / place).is_file():
-            found.append((False, f"{inside} is a copy of lesson {lesson}; {place} is handed in. Keep one of the two."))
-        elif inside != place:
-            odd = "in another place" if path.stem == lesson else "under another name"
-            found.append((False, f"{inside} is lesson {lesson} {odd}. Rename or move it to {place}."))
+        if relative != expected and (home.root / expected).is_file():
+            message = f"{relative} is a copy of lesson {lesson}; {expected} is handed in. Keep one of the two."
+            found.append((False, message))
+        elif relative != expected:
+            change = "in another place" if path.stem == lesson else "under another name"
+            found.append((False, f"{relative} is lesson {lesson} {change}. Rename or move it to {expected}."))
     has_notebooks = (home.root / "notebooks").is_dir()  # an installed package has none
-    for name in (one.name for one in home.lessons if has_notebooks):
-        place = f"notebooks/{name}/{name}.ipynb"
-        if name not in here and not (home.root / place).is_file():
-            found.append((False, f"{place} is not there. If you moved it, put it back; else take it from the course."))
+    for name in (lesson.name for lesson in home.lessons if has_notebooks):
+        expected = f"notebooks/{name}/{name}.ipynb"
+        if name not in here and not (home.root / expected).is_file():
+            found.append(
+                (False, f"{expected} is not there. If you moved it, put it back; else take it from the course.")
+            )
     found = found or [(True, "every notebook has its own name and place")]
     if names := ", ".join(working_copies(home.root)):
         found.append((True, f"somebody has worked in notebooks/: {names}. Grader, pack and book use the release."))
@@ -133,7 +138,7 @@ def look_at_notebooks(home: Course) -> list[Finding]:
 
 
 def lesson_in(path: Path) -> str | None:
-    """The lesson whose set-up cell a notebook holds; None where it holds none, or cannot be read."""
+    """The lesson whose set-up cell a notebook contains; None if there is no such cell or the file cannot be read."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

@@ -1,1 +1,1 @@
-"""How learner code is run: its time limit, torch's global switches, and what only torch's insides tell of it."""
+"""Run learner code: its time limit, the global switches around it, and what the check needs from torch's internals."""

@@ -1,5 +1,7 @@
-"""The global switches of torch and Python that a notebook may leave on: while an answer is judged they stand as at the
-start, and afterwards as they were."""
+"""Global switches of torch and Python that a notebook may have changed.
+
+While an answer is judged, they have their default values; afterwards they are restored.
+"""
 
 import contextlib
 import random
@@ -18,12 +20,12 @@ AUTOCAST = ("cpu", "cuda", "mps", "xpu")
 
 @contextlib.contextmanager
 def switches_set() -> Iterator[None]:
-    """Torch's global switches as they are at the start, whatever a notebook has left; afterwards as they were."""
+    """While active, all switches have their defaults, and both random generators outside torch are seeded with 0."""
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
-    python, numpy = random.getstate(), np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(warnings.catch_warnings())
@@ -31,25 +33,25 @@ def switches_set() -> Iterator[None]:
         stack.enter_context(exact_products())
         if default_device() != "cpu":
             stack.enter_context(torch.device("cpu"))
-        # What is compiled means the same, and compiling takes seconds. Torch 2.5 has no switch for it.
+        # Compiled code computes the same, but compiling takes seconds. Torch 2.5 has no switch for this.
         if COMPILER in sys.modules and hasattr(torch.compiler, "set_stance"):
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         for device in filter(_is_autocast, AUTOCAST):
             stack.enter_context(torch.autocast(device, enabled=False))
         warnings.simplefilter("ignore")
-        if deterministic:  # asked first, as setting it imports torch's compiler, which takes seconds
+        if deterministic:  # not set needlessly, because setting it imports torch's compiler, which takes seconds
             torch.use_deterministic_algorithms(False)
         torch.autograd.set_detect_anomaly(False)
         torch.set_default_dtype(torch.float32)
-        torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
+        torch.set_num_threads(1)  # inputs are small, and on a busy computer several threads wait for one another
         torch.set_grad_enabled(True)
         random.seed(0)
         np.random.seed(0)
         try:
             yield
         finally:
-            random.setstate(python)
-            np.random.set_state(numpy)
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)
             torch.set_num_threads(threads)
             now = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
             if now != (deterministic, warn_only):
@@ -62,5 +64,5 @@ def switches_set() -> Iterator[None]:
 def _is_autocast(device: str) -> bool:
     try:
         return torch.is_autocast_enabled(device)
-    except (TypeError, RuntimeError):  # of an older torch, or a device that this build does not know
+    except (TypeError, RuntimeError):  # raised by an older torch, or for a device that this build does not know
         return False

@@ -1,7 +1,7 @@
-"""All that the check takes from torch without a promise that it stays: tests/test_torch_insides.py fails when it moves.
+"""Everything that the check uses from torch's internals. tests/test_torch_insides.py fails if torch changes them.
 
-Torch has no public way to see each operator that runs, to hear of a run of the autograd engine however it was started,
-or to ask what a function is called. Each name here is the only way that was found.
+Torch has no public way to see every operator that runs, to notice every run of the autograd engine, or to ask for the
+name of a function. Each internal name here is the only way that we found.
 """
 
 import contextlib
@@ -13,17 +13,17 @@ from torch.overrides import resolve_name
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
+# Modules in which everything differentiates, except the switches (forbidden.NO_AUTOGRAD) and vmap.
 AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
-ENGINE = {"run_backward", "_engine_run_backward"}  # what Python's profiler hears when the engine runs
-# Where torch keeps what people call torch.nn.functional or torch.
+ENGINE = {"run_backward", "_engine_run_backward"}  # the functions that Python's profiler reports when the engine runs
+# From the internal names of modules to the ones that people use.
 SHORT_HOMES = {"torch.nn.functional.": "F.", "torch._C._nn.": "F.", "torch._C._": "torch."}
 
 
 class OperatorMode(TorchDispatchMode):
-    """A dispatch mode that does not ask to be kept from torch.compile.
+    """A dispatch mode that torch.compile is not told to skip.
 
-    Asking imports the compiler and sympy, which takes two seconds, and nothing that is watched here is compiled.
+    Telling it imports the compiler and sympy, which takes two seconds, and no code that is watched here is compiled.
     """
 
     @classmethod
@@ -32,17 +32,17 @@ class OperatorMode(TorchDispatchMode):
 
 
 def tree_leaves(tree) -> list:
-    """The leaves of the operators' own idea of a tree of tensors; most results are a tensor alone."""
+    """The leaves of an operator's arguments or result (a pytree). Most results are a single tensor."""
     return [tree] if isinstance(tree, torch.Tensor) else _pytree.tree_leaves(tree)
 
 
 def operator_name(operator) -> str:
-    """The name of an operator that a dispatch mode meets, without its overload: "softmax"."""
+    """The name of an operator in a dispatch mode, without its overload: "softmax"."""
     return operator.overloadpacket.__name__
 
 
 def readable(function, name: str) -> str:
-    """What people call a function that a function mode meets: "F.softmax", "torch.Tensor.exp"."""
+    """The usual name of a function in a function mode: "F.softmax", "torch.Tensor.exp"."""
     try:
         full = resolve_name(function)
     except (RuntimeError, TypeError, AttributeError, ValueError):
@@ -54,14 +54,14 @@ def readable(function, name: str) -> str:
 
 
 def scripted_operators(thing) -> list[str]:
-    """The operators that a scripted or traced function or module runs; none where it is no such thing."""
+    """The operators that a scripted or traced function or module runs; empty for anything else."""
     scripted = isinstance(thing, (torch.jit.ScriptFunction, torch.jit.ScriptModule))
     return re.findall(r"aten::(\w+)", str(thing.inlined_graph)) if scripted else []
 
 
 @contextlib.contextmanager
 def watched_engine(note: Callable[[], None]) -> Iterator[None]:
-    """While active, `note` is called at any run of the autograd engine, however it was started."""
+    """While active, calls `note` whenever the autograd engine runs, however it was started."""
     variable = torch.autograd.Variable
     engine = variable._execution_engine
 
@@ -81,17 +81,20 @@ def watched_engine(note: Callable[[], None]) -> Iterator[None]:
 
 
 def default_device() -> str:
-    """The kind of the device that new tensors are made on; "" of one that is not here."""
+    """The type of the default device for new tensors; "" if this build of torch does not support it."""
     try:
         return torch.get_default_device().type
-    except Exception:  # whatever a build says of a device that it does not have
+    except Exception:  # builds raise different errors for a device that they lack
         return ""
 
 
 @contextlib.contextmanager
 def exact_products() -> Iterator[None]:
-    """While active, matrices are multiplied as exactly as their dtype allows. Once a notebook has set this in torch's
-    older way and for one backend (`allow_tf32`), torch refuses to say what is set, but for each backend."""
+    """While active, matrices are multiplied as exactly as their dtype allows.
+
+    If a notebook has used the older switch of one backend (`allow_tf32`), torch.get_float32_matmul_precision raises an
+    error, and the settings must be read from each backend.
+    """
     cuda, mkldnn, precision = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, None
     try:
         precision = torch.get_float32_matmul_precision()
@@ -109,7 +112,7 @@ def exact_products() -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_printing() -> Iterator[None]:
-    """While active, tensors are printed as torch does by itself; torch tells its options to nobody."""
+    """While active, tensors are printed with torch's default options, which have no public getter."""
     options = torch._tensor_str.PRINT_OPTS
     before = dict(vars(options))
     torch.set_printoptions(profile="default")
