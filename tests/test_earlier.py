@@ -84,7 +84,7 @@ def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, 
     names = notebook(lesson, *(FORMS["raising"].format(name=other) for other in earlier))
     verdict = verdict_on(stored_keys(lesson)[name], names[name])
     assert not verdict.passed and verdict.answered and verdict.mistake is None
-    assert "mend" in verdict.message and any(other in verdict.message for other in earlier)
+    assert "fix" in verdict.message and any(other in verdict.message for other in earlier)
 
 
 def test_an_answer_that_is_wrong_itself_is_told_of_its_own_mistake():

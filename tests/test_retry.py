@@ -82,7 +82,7 @@ def test_an_answer_that_does_worse_with_the_finished_block_is_not_paid_less():
 
 def test_where_no_piece_is_at_hand_the_earlier_one_comes_first():
     found, asked = trial({((), False): verdict(mistake="value")}, {"g": verdict(name="g")}, blocks=())
-    assert found.mistake is None and "mend g first" in found.message and len(asked) == 2
+    assert found.mistake is None and "fix g first" in found.message and len(asked) == 2
 
 
 @pytest.mark.parametrize("theirs", [True, False])

@@ -137,7 +137,7 @@ def not_watched(block: Callable) -> Callable:
 
 
 _UNWATCHED: set[types.CodeType] = set()
-FINISHED = "finished_block"  # the __module__ of such blocks, by which the grader and the source search recognize them
+FINISHED = "finished_block"  # the __module__ of such blocks, by which this module and the grader recognize them
 
 
 def _by_a_finished_block() -> bool:

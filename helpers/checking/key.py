@@ -24,7 +24,7 @@ FORMAT = 5
 SKETCH = "sketch"  # the name of the Stub that represents a Sketch in a file
 SKETCHED = ("output", "gradients")
 PLAIN = "lesson name points bonus kind instead correct arguments weights explanations".split()  # stored unchanged
-USUAL, EMPTY = Observation().to_tree(), (None, "", [], 0)
+USUAL, EMPTY = Observation().to_tree(), (None, "", [], 0)  # by these, fields without content are recognized
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 
 

@@ -345,8 +345,9 @@ class _MistakeSearch:
     def best_explanation(self, indices: set[int]) -> KnownMistake | None:
         """The mistake that explains all observations on these cases, or None.
 
-        Of several, it is the one that differs from the reference wherever the others do. If some differ in the same
-        places, it is the one that is right on all other cases; if several are, they must have the same words.
+        Of several, it is the one that differs from the reference wherever the others do. If this holds for more than
+        one, it is the one that is right on all other cases; if that also holds for more than one, all must have the
+        same label and hint.
         """
         if all(self.rows[number][2].error is not None for number in indices):
             return None  # an error on every call does not show what the answer was meant to do
