@@ -8,7 +8,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 an older Python would fail at an import, with a confusing error
     raise SystemExit(
         f"The course needs Python 3.11 or newer, and this is Python {sys.version.split()[0]}. "
-        "Take a newer one: in a terminal to install the course with, in a notebook as its kernel."
+        "In a terminal, install the course with a newer Python; in a notebook, choose a newer kernel."
     )
 
 COURSE = "attention-course"  # by this, set-up cells recognize the course, because other packages are called helpers too

@@ -12,20 +12,20 @@ from helpers.course import CourseError
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
     "book": ("helpers.authoring.book", "write the web edition: the lessons as a static site"),
-    "new": ("helpers.authoring.scaffold", "begin an exercise of a lesson"),
+    "new": ("helpers.authoring.scaffold", "add a new exercise to a lesson"),
     "pack": ("helpers.authoring.pack", "write the learner edition, or an autograder for Gradescope, as one zip"),
-    "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
-    "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),
+    "try": ("helpers.grading.try_answers", "judge single answer files, without a notebook"),
+    "collect": ("helpers.classroom.collect", "read the submissions from a learning platform, and list who is missing"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
     "report": ("helpers.grading.course_report", "write one page over all lessons"),
     "hand": ("helpers.classroom.grade_by_hand", "grade a lesson's written question by hand, in the browser"),
-    "similar": ("helpers.classroom.similar", "show submissions with much code in common side by side"),
-    "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),
+    "similar": ("helpers.classroom.similar", "show submissions that share much code side by side"),
+    "export": ("helpers.classroom.export", "write totals and feedback in a format that a learning platform can import"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's edition also checks the sandbox; the learner edition lacks helpers.grading.
     "doctor": (
         "helpers.grading.readiness" if find_spec("helpers.grading") else "helpers.doctor",
-        "look whether the course can run here, and say what to do where it cannot",
+        "check whether the course can run here, and say how to fix what is missing",
     ),
 }
 

@@ -37,9 +37,7 @@ def _set_aside() -> None:
         path.replace(damaged)
     except OSError:
         damaged = path
-    print(
-        f"What was done so far cannot be read: {damaged} is damaged. The list starts anew; what you check counts again."
-    )
+    print(f"Your progress so far cannot be read, because {damaged} is damaged. From now on, checks are recorded again.")
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> float:

@@ -43,7 +43,7 @@ def start(lesson: str, version: str) -> None:
     except Exception as error:
         raise CourseError(
             f"ipywidgets is here and does not load ({type(error).__name__}: {error}). "
-            "Install it anew with: pip install -U ipywidgets, restart the kernel and run this cell again."
+            "Reinstall it with: pip install -U ipywidgets, restart the kernel and run this cell again."
         ) from None
     _lesson = lesson
     explain_cells_not_run(lesson)

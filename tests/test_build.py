@@ -799,7 +799,7 @@ def test_all_that_is_wrong_with_a_key_is_said_at_once(own):
     halved = "tensor_cases(lambda dtype, *lead: (draw.normal(*lead, 5, dtype=dtype),))"
     told = refusal(own, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
     assert len(told) == 2, told
-    assert "scaled_scores: the mistake divided_by_width differs from the solution on no case, so it is right" in told[0]
+    assert "scaled_scores: the mistake divided_by_width agrees with the solution on every case" in told[0]
     assert "halved: no case is of part 'values'" in told[1]
     twice = refusal(own, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
     assert twice == f"{key} describes halved twice. Keep one of them."

@@ -137,7 +137,7 @@ def unpacking():
 @pytest.mark.parametrize("answer", [lambda x: (x, x, x), lambda x: None])
 def test_an_error_of_the_checks_own_code_is_not_the_learners(unpacking, answer):
     text = one_case(torch.ones(3), reference=lambda x: (x, x), answer=answer, via=unpacking)
-    assert "your answer returned something else than asked for (" in text and "raised" not in text
+    assert "your answer did not return what the exercise asks for (" in text and "raised" not in text
     wrong_call = one_case(torch.ones(3), reference=lambda x: (x, x), answer=lambda: 1, via=unpacking)
     assert "your code raised TypeError" in wrong_call
 

@@ -73,11 +73,11 @@ def test_a_mistake_without_an_edit_is_the_function_of_its_name():
         (
             "halved: by two\n  Why?",
             {"halved": wrong, "third": wrong},
-            "the function third belongs to no mistake of the",
+            "the text lists no mistake for the function third",
         ),
         ("a: b\n  x -> y\n  Why?\na: c\n  x -> z\n  Why?", {}, "two mistakes are called a"),
-        ("a: b\n  | c\n  Why?", {}, "'| c' has no edit above it to go on with"),
-        ("-> c", {}, "'-> c' has no edit above it to go on with"),
+        ("a: b\n  | c\n  Why?", {}, "'| c' has no edit above it to continue"),
+        ("-> c", {}, "'-> c' has no edit above it to continue"),
     ],
 )
 def test_a_text_that_breaks_the_rules_is_refused_in_a_sentence(text, functions, said):

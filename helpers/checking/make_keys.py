@@ -114,8 +114,8 @@ def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: 
         observations = _observed(wrong, cases, facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
             raise NotShown(
-                f"{where}: the mistake {item.name} differs from the solution on no case, so it is "
-                "right; add a case that shows it, or take it out"
+                f"{where}: the mistake {item.name} agrees with the solution on every case; add "
+                "a case on which it is wrong, or remove the mistake"
             )
         mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
     return replace(
@@ -135,7 +135,7 @@ def _measured_key(key: ExerciseKey, exercise: Exercise, cases: list[Case]) -> Ex
     where = f"{key.lesson}, {key.name}"
     for case in cases:
         if case.truth is None or case.view or case.gradient or case.raises:
-            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no view, gradient, raises")
+            raise UnsoundKey(f"{where}: a measured exercise's case needs a truth, and no view, gradient or raises")
     key = replace(
         key,
         cases=[replace(case, truth=None) for case in cases],

@@ -83,7 +83,7 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
     if duplicates := [name for name in names if names.count(name) > 1]:
         raise UnreadableList(f"two mistakes are called {duplicates[0]}")
     if unknown := sorted(set(functions) - set(names)):
-        raise UnreadableList(f"the function {unknown[0]} belongs to no mistake of the text")
+        raise UnreadableList(f"the text lists no mistake for the function {unknown[0]}")
     return listed
 
 
@@ -121,7 +121,7 @@ def _blocks(text: str) -> list[tuple[str, list[str]]]:
         margin = indent if margin is None else margin
         if stripped.startswith(("|", ARROW.strip())):
             if not blocks or not blocks[-1][1]:
-                raise UnreadableList(f"{stripped!r} has no edit above it to go on with")
+                raise UnreadableList(f"{stripped!r} has no edit above it to continue")
             blocks[-1][1][-1] += f"\n{stripped[1:]}" if stripped[0] == "|" else f" {stripped}"
         elif indent > margin:
             blocks[-1][1].append(stripped)

@@ -398,7 +398,7 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     # does not accept the arguments also fails before its first line, but then the message mentions them.
     if by_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
         if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):
-            text = f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
+            text = f"your answer did not return what the exercise asks for ({message[:MAX_MESSAGE]})"
             return Error(WrongParts.__name__, text)
     qualified_name = getattr(answer, "__qualname__", "")
     if function == qualified_name or function.startswith(f"{qualified_name}."):  # the answer, or a function inside it

@@ -19,8 +19,8 @@ A metric judges a trained model by its outputs for unseen inputs. The cases of s
         ...
         return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
 
-A metric gets only outputs that have the type and shape of the truth (see misfit). If the truth is something else than
-the answer returns, it is a dict with the entry "shape". The answer then returns a float tensor of that shape, and only
+A metric gets only outputs that have the type and shape of the truth (see misfit). If the truth is not what the answer
+returns, it is a dict with the entry "shape". The answer then returns a float tensor of that shape, and only
 the metric uses the rest of the dict. Views and metrics get data only, never learner code, so in the judge they run
 outside the sandbox.
 """

@@ -66,7 +66,7 @@ def look_at_package(name: str) -> Finding:
     try:
         importlib.import_module(name)
     except Exception as error:
-        return (False, f"{name} {version} does not load ({_in_a_line(error)}). Install anew: pip install -U {name}")
+        return (False, f"{name} {version} does not load ({_in_a_line(error)}). Reinstall with: pip install -U {name}")
     return True, f"{name} {version}"
 
 
@@ -102,7 +102,7 @@ def look_at_course() -> list[Finding]:
         return [(False, str(error))]
     keys = home.root / "helpers" / "answer_keys"
     if missing := [lesson.name for lesson in home.lessons if not (keys / f"{lesson.name}.npz").is_file()]:
-        return [(False, f"not built: {', '.join(missing)}. Take the course anew, or run: course build")]
+        return [(False, f"not built: {', '.join(missing)}. Download the course again, or run: course build")]
     return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home)]
 
 
@@ -129,7 +129,7 @@ def look_at_notebooks(home: Course) -> list[Finding]:
         expected = f"notebooks/{name}/{name}.ipynb"
         if name not in here and not (home.root / expected).is_file():
             found.append(
-                (False, f"{expected} is not there. If you moved it, put it back; else take it from the course.")
+                (False, f"{expected} is not there. If you moved it, put it back; otherwise, copy it from the course.")
             )
     found = found or [(True, "every notebook has its own name and place")]
     if names := ", ".join(working_copies(home.root)):
