@@ -60,8 +60,8 @@ class LearnerProcess(contextlib.AbstractContextManager):
     def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
         """Let a fork of the submission observe an answer. Returns its reply, and the notes that it sent before that.
 
-        Raises Lost. The fork gets its own socket. A note reports a forbidden call as soon as it is seen, so that no code that runs
-        later can take the report back.
+        Raises Lost. The fork gets its own socket. A note reports a forbidden call as soon as it is seen, so that no
+        code that runs later can take the report back.
         """
         token = secrets.token_bytes(TOKEN_BYTES)
         self._send(token, {"do": "observe", **request})
