@@ -16,7 +16,7 @@ MOST = {".safetensors": 2, ".py": 8, ".txt": 4, ".csv": 4}
 DATA = (".txt", ".csv")  # copied only if the code names them, because the folder also holds nbgrader's timestamp.txt
 TRANSLATOR = Path(__file__).parents[1] / "translator" / "weights.safetensors"
 # Weights are a copy of the course's own if the cosine similarity of this parameter is higher than the limit. Training
-# as in the lesson gave -0.06 to 0.02 for the seeds 0 to 2, and 0.63 for the seed that the course's own weights had.
+# as in the lesson gave -0.06 to 0.02 for the seeds 0 to 2, and 0.63 for the seed of the course's own weights.
 EMBEDDING, COSINE_OF_A_COPY = "tokens.weight", 0.9
 WEIGHTS_NAME = re.compile(r"""["']([\w .-]{1,80}\.safetensors)["']""")  # a file of weights that the code names
 NAME = re.compile(r"\w[\w .()+-]{0,80}")

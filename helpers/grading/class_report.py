@@ -79,7 +79,6 @@ def as_page(report: ClassReport) -> str:
 
 
 def _facts(report: ClassReport) -> list[tuple[str, str]]:
-    """The figures at the top of the page, each with its label."""
     totals = list(report.totals.values())
     changed = sum(map(len, report.changed.values()))
     facts = [(str(len(report.rows)), "submission" if len(report.rows) == 1 else "submissions")]
@@ -145,10 +144,8 @@ def _is_full(row: Row, column: Column) -> bool:
 
 
 def _reason(report: ClassReport, row: Row, column: Column) -> str:
-    """Why an answer doesn't have full points, in one phrase; "" if it has, and for written answers and quizzes.
-
-    There is exactly one reason, so that the counts of reasons and of full points add up to the number of answers.
-    """
+    """Why an answer doesn't have full points, in one phrase, so that the counts of the reasons and of full points add
+    up to the number of answers. Returns "" for full points, written answers and quizzes."""
     if column.kind not in ("exercise", "bonus") or _is_full(row, column):
         return ""
     if row.scores.get(column.grade_id) is None:
@@ -162,8 +159,8 @@ def _reason(report: ClassReport, row: Row, column: Column) -> str:
 def _discrimination(report: ClassReport, column: Column) -> str:
     """The corrected item-total correlation: that of an exercise's points with the sum of all other exercises' points.
 
-    If the exercise gives all points or none, this is the point-biserial correlation. Other exercises of which any
-    answer waits for manual grading are left out.
+    It is the point-biserial correlation if the exercise gives all points or none. The sum leaves out exercises of which
+    any answer waits for manual grading.
     """
     others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
     rows = [row for row in report.rows if row.total is not None]
@@ -176,10 +173,8 @@ def _discrimination(report: ClassReport, column: Column) -> str:
 
 
 def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, int, bool]]:
-    """The options of a quiz, each with the number of students who chose it, and whether it is right.
-
-    readable: number of submissions that could be read. A wrong option costs no points, but teachers want to know.
-    """
+    """The options of a quiz, each with the number of students who chose it, and whether it is right. Wrong options cost
+    no points, but teachers want to know. readable: the number of submissions that could be read."""
     recorded = Counter(result.mistakes[quiz][0] for result in report.results.values() if quiz in result.mistakes)
     options, right = report.choices.get(quiz, ([], ""))
     counts = dict.fromkeys(options, 0)
@@ -224,10 +219,8 @@ def _score(row: Row, column: Column) -> tuple[str, str, str]:
 
 
 def write_submission_pages(folders: Folders, report: ClassReport) -> None:
-    """Write a page for each submission, unless a page with the same contents has been written before.
-
-    It shows the answers, the reports on them and everything that the learner added, but not the rest of the lesson.
-    """
+    """Write a page for each submission with its answers, the reports on them and whatever the learner added, but not
+    the rest of the lesson. A page with the same contents is not written again."""
     release = course_release(folders.executed(report.lesson))
     digests_path = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
     template_digest = hashlib.sha256(TEMPLATE.read_bytes()).hexdigest()
@@ -249,7 +242,6 @@ def write_submission_pages(folders: Folders, report: ClassReport) -> None:
 
 
 def _submission_page(cells: list[dict], release: Release, row: Row, result: Result, title: str) -> str:
-    """The page of one submission. cells: of its autograded notebook, none if it could not be graded."""
     from helpers.grading.notebook_page import as_page, facts
 
     def is_learners(cell: dict) -> bool:

@@ -122,7 +122,7 @@ def full_name(student) -> str:
 
 
 def alphabetical(student) -> tuple[str, ...]:
-    """The sort key of an nbgrader Student, with Ångström under A. Databases sort each in their own way."""
+    """The sort key of an nbgrader Student, with Ångström under A. Each database sorts in its own way."""
     names = (unicodedata.normalize("NFKD", (name or "").casefold()) for name in (student.last_name, student.first_name))
     return (*("".join(char for char in name if not unicodedata.combining(char)) for name in names), student.id)
 

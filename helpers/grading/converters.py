@@ -71,10 +71,7 @@ class FeedbackPage(Exporter):
 
 
 class CourseFeedback(GenerateFeedback):
-    """Writes the course's feedback pages (helpers/grading/notebook_page.py), then the class report that links to them.
-
-    Each page is written every time.
-    """
+    """Writes the course's feedback pages (grading/notebook_page.py), then the class report, which links to them."""
 
     preprocessors = List([GetGrades])
 

@@ -11,18 +11,15 @@ from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.pool import GradingStopped
 from helpers.grading.safe_text import as_table, template
 
-# A student falls behind with a drop of this fraction of the points below earlier lessons, or with less than half.
+# A student has fallen behind if the fraction of points drops this far below earlier lessons, or is less than half.
 DROP, HALF = 0.25, 0.5
 HARDEST, COMMONEST = 2, 3  # number of exercises and of mistakes that are listed for each lesson
 
 
 @dataclass
 class Student:
-    """One student over all lessons.
-
-    order: the sort key. rows: by lesson, without lessons for which nothing was submitted. missing: these lessons.
-    behind: reasons why the student fell behind, in words; none if that is not so.
-    """
+    """One student. order: the sort key. rows: by lesson, for lessons with a submission. missing: lessons without one.
+    behind: the reasons why the student fell behind, in words, or none."""
 
     student: str
     name: str
@@ -85,10 +82,8 @@ def read_course(folders: Folders) -> tuple[list[ClassReport], list[Student]]:
 
 
 def fell_behind(student: Student, lessons: list[ClassReport]) -> list[str]:
-    """The reasons why a student fell behind, in words; none if the student did not.
-
-    Answers that a person has not graded yet are left out of the points and of the maximum.
-    """
+    """The reasons why a student fell behind, in words, or none. Answers that a person has not graded yet are left out
+    of the points and of the maximum."""
     reasons = []
     if student.missing and student.missing[-1] == lessons[-1].lesson:
         since = next(i for i in range(len(lessons)) if all(later.lesson in student.missing for later in lessons[i:]))
@@ -110,8 +105,8 @@ def fell_behind(student: Student, lessons: list[ClassReport]) -> list[str]:
 
 def fraction(row: Row, report: ClassReport) -> float | None:
     """The fraction that a student has of the points of all graded exercises; None if none is graded."""
-    scored = [column for column in report.columns if row.scores.get(column.grade_id) is not None]
-    graded = [column for column in scored if column.kind != "bonus"]
+    columns = [column for column in report.columns if column.kind != "bonus"]
+    graded = [column for column in columns if row.scores.get(column.grade_id) is not None]
     worth = sum(column.worth for column in graded)
     return sum(row.scores[column.grade_id] or 0.0 for column in graded) / worth if worth else None
 

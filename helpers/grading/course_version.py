@@ -10,11 +10,8 @@ from helpers.released import released_notebook
 
 
 def version_of(lesson: str) -> str:
-    """A hash of everything that a verdict on `lesson` depends on.
-
-    This is the course's source code, answer keys and data, the lesson's release, and the versions of Python, torch and
-    NumPy.
-    """
+    """A hash of everything that a verdict on `lesson` depends on: the course's code, answer keys and data, the lesson's
+    release, and the versions of Python, torch and NumPy."""
     root = HELPERS.parent
     digest = hashlib.sha256(f"{lesson} {sys.version_info[:2]}".encode())
     for package in ("torch", "numpy"):

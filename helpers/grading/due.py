@@ -21,10 +21,8 @@ UNITS = {"m": 60, "h": 3600, "d": 86_400}
 
 
 def zone_of(name: str) -> tzinfo:
-    """A time zone by its IANA name or UTC offset; "" is this computer's.
-
-    Raises CourseError for anything else, abbreviations included, because PST and IST, say, mean three zones each.
-    """
+    """A time zone by its IANA name or UTC offset; "" is this computer's. Raises CourseError for anything else, such as
+    PST and IST, because each of these abbreviations means three zones."""
     if not name:
         return tzlocal()
     if name in ("UTC", "GMT", "Z"):
@@ -50,7 +48,7 @@ class Due:
     zone: tzinfo
 
     def late(self, seconds: float) -> float:
-        """The seconds that count as late, of `seconds` after the due date: all, or none within the grace period."""
+        """By how much a submission is late, `seconds` after the due date: 0 if that is within the grace period."""
         return seconds if seconds > self.grace.total_seconds() else 0.0
 
     def __str__(self) -> str:
@@ -128,7 +126,6 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
 
 
 def _facts(folders: Folders) -> dict:
-    """The content of due.json, empty if there is none."""
     path = folders.gradebook / "due.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))

@@ -54,7 +54,7 @@ class Folders:
         return self.gradebook / "reports" / lesson / f"{student}.html"
 
     def lesson(self, name: str) -> str:
-        """The full name of a lesson, from its name or number. Raises CourseError, which lists all lessons."""
+        """The name of a lesson, from its name or number. If there is none, CourseError lists all lessons."""
         return course().lesson(name).name
 
     def lessons(self) -> list[str]:
@@ -78,10 +78,7 @@ def from_coursedir(coursedir) -> Folders:
 
 
 def load(gradebook: str | Path | None = None):
-    """Load nbgrader's configuration. Returns the folders and all of the configuration.
-
-    gradebook: the folder of another class than the configured one.
-    """
+    """The folders, and nbgrader's full configuration. gradebook: another class's folder than the configured one."""
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config.loader import PyFileConfigLoader
 

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
                 f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
                 "submitted/."
             )
-        gc.disable()  # Imported objects stay alive anyway, and searching them for garbage takes a quarter of the time.
+        gc.disable()  # Searching imported objects for garbage finds none, and takes a quarter of the import time.
         try:
             from helpers.grading import batch  # noqa: F401
 
@@ -128,10 +128,8 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
 
 
 def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
-    """Write the class report, which is returned, and the feedback pages if requested or if there are already some.
-
-    Existing pages are always rewritten, because none may show outdated points.
-    """
+    """Write the class report, which is returned, and the feedback pages, if they are requested or if there are some
+    already, because none may show outdated points."""
     from helpers.grading.class_report import write_report
     from helpers.grading.converters import write_feedback
 
@@ -148,7 +146,7 @@ def has_pages(folders: Folders, lesson: str) -> bool:
 
 
 def summary(graded: str, results: list[Result], report) -> list[str]:
-    """The lines that the command prints. graded: the beginning of the first. report: the ClassReport."""
+    """The lines that the command prints. graded: the beginning of the first line. report: the lesson's ClassReport."""
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
     if totals:
         graded += f" · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"

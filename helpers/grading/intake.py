@@ -1,7 +1,7 @@
 """Read submitted folders and turn their notebooks into cells that can be judged.
 
-Anything unusual is flagged for a person, and a submission that cannot be read gets a `problem`. No submitted file lets
-this module raise an error, so that a single one never stops the grading of a class.
+Anything unusual is flagged for a person, and a submission that cannot be read gets a `problem`. Submitted files never
+make this module raise an error, so that no single one stops the grading of a class.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ def _student_folders(submitted: Path) -> list[Path]:
 
 
 def name_problem(student: str) -> str | None:
-    """Why a folder's name cannot be a student's id: it's too long, or cannot be shown everywhere. None if it can."""
+    """Why a folder's name cannot be a student's id: it's too long, or unsafe to show. None if it can be one."""
     can_be_shown = student == one_line(student) and not FORBIDDEN_IN_NAMES & set(student)
     if can_be_shown and len(student.encode("utf-8", "replace")) <= MOST_NAME:
         return None
@@ -112,10 +112,8 @@ def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str
 
 
 def _wait_for_a_person(submission: Submission, release: Release, names: Set[str], without: str) -> None:
-    """Let exercises that depend on `names`, which stay unbound in the grader, wait for a person.
-
-    without: what is missing, for the flag.
-    """
+    """Let exercises that depend on `names`, which are unbound in the grader, wait for a person. without: what is
+    missing, for the flag."""
     if not names:
         return
     code = TopLevel(cell.source for cell in submission.cells if cell.runs)
@@ -129,11 +127,10 @@ def _wait_for_a_person(submission: Submission, release: Release, names: Set[str]
 
 
 def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
-    """The notebook to grade. Of several, it is the one with the expected name if that has answers, else the one with
-    the most answers.
+    """The notebook to grade: of several, the one with the expected name if it has answers, else that with most answers.
 
-    Subfolders are searched if the folder itself has no notebook. In a clone of the course, only the learner's notebook
-    counts and never the solution. Raises Unreadable if there is no notebook.
+    Subfolders are searched if the folder itself has no notebook; in a clone of the course, the solution never counts.
+    Raises Unreadable if there is no notebook.
     """
     expected = f"{release.lesson}.ipynb"
     candidates = _find_notebooks(folder, release, expected)
@@ -154,7 +151,6 @@ def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
 
 
 def _find_notebooks(folder: Path, release: Release, expected: str) -> list[Path]:
-    """The notebooks of a submission, at least one. Raises Unreadable if there is none."""
     if folder.is_symlink() or not folder.is_dir():
         raise Unreadable(f"{release.lesson} is not a folder; nothing was read. Ask for the notebook {expected}.")
     try:
@@ -170,10 +166,8 @@ def _find_notebooks(folder: Path, release: Release, expected: str) -> list[Path]
 
 
 def _count_answers(path: Path, release: Release) -> tuple[int, int]:
-    """The number of a notebook's answers that differ from the release, and the number of its cells of this lesson.
-
-    Both are -1 if the notebook cannot be read. The first is -1 if the notebook is the published solution.
-    """
+    """The number of a notebook's answers that differ from the release, and the number of its cells of this lesson. Both
+    are -1 if the notebook cannot be read; the first is -1 if it is the published solution."""
     try:
         cells = read_cells(path)
     except Unreadable:
@@ -187,10 +181,8 @@ def _count_answers(path: Path, release: Release) -> tuple[int, int]:
 
 
 def lesson_of(path: Path, releases: list[Release]) -> tuple[str | None, int]:
-    """The lesson to which a notebook belongs, and the number of its answers that differ from the release.
-
-    Returns None and -1 if its cells do not tell the lesson, or if it cannot be read.
-    """
+    """The lesson to which a notebook belongs, and the number of its answers that differ from the release. Returns None
+    and -1 if its cells do not tell the lesson, or if it cannot be read."""
     try:
         cells = read_cells(path)
     except Unreadable:

@@ -33,9 +33,9 @@ TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
 TOO_LONG = "It took longer than a submission may, so not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
 RETRY_TIME = 4.0  # An answer that was too slow is tried again with this many times its time limit.
-MAX_FUTILE = 2  # After so many of these retries were too slow again, a submission gets no more of them.
+MAX_FUTILE = 2  # A submission gets no further retries after this many of them were too slow as well.
 HURRIED = 20.0  # seconds that a submission may take while others wait for their turn
-ABSENT = ("missing", "none")  # how `describe` calls the binding of a name that has no answer
+ABSENT = ("missing", "none")  # kinds of bindings, as in inside/answers.py, which mean that there is no answer
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
@@ -88,9 +88,8 @@ class Judge(contextlib.AbstractContextManager):
         files: dict[str, bytes] | None = None,
         hurried: bool = False,
     ) -> SubmissionReport:
-        """Run the learner's cells in order and judge each exercise at its check cell.
-
-        An exercise that isn't answered at its check cell, or has none, is judged after the last cell.
+        """Run the learner's cells in order and judge each exercise at its check cell, or after the last cell if it has
+        no check cell or no answer there.
 
         exercises: the ones to judge, by default all of the lesson, or those that a loose file defines. files: the files
         that accompany the notebook (helpers/grading/attachments.py). hurried: others wait, so give up early if it takes
@@ -257,11 +256,8 @@ class Trial:
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.bound]
 
     def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """The verdict that replaces `verdict` if the answer is, or uses, a finished block of this or a later lesson.
-
-        Blocks that it uses only through another answer do not count. Returns the same verdict if the answer is not of
-        the required type at all, and None otherwise.
-        """
+        """The verdict that replaces `verdict` if the answer is, or uses other than through another answer, a finished
+        block of this or a later lesson; the same verdict if the answer is not of the required type; None otherwise."""
         for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
             home = lesson if lesson is not None else home_of_block(name)
             if home is not None and home >= int(self.judge.lesson.number):
@@ -271,8 +267,8 @@ class Trial:
     def observe(self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False) -> Verdict:
         """The verdict on a callable answer. If it was too slow it gets more time, because the computer may be busy.
 
-        This is not repeated after a few vain attempts, because then the submission's other answers are probably endless
-        as well. A hurried submission is not retried but ends here, because others wait.
+        After a few retries without success there are no more, because other answers are then probably endless as well.
+        A hurried submission is not retried but ends here, because others wait.
 
         replaced: earlier answers to replace with finished blocks. builtins: whether to restore Python's built-in
         functions that a star import replaced.
@@ -288,7 +284,7 @@ class Trial:
         return retried
 
     def _verdict_on_observations(self, key: ExerciseKey, *args, **kwargs) -> Verdict:
-        """The verdict on an answer from its observations, or on the process that was lost while observing it."""
+        """The verdict on an answer, from its observations or from the reason why its process was lost."""
         try:
             return decide(key, self._observations(key, *args, **kwargs))
         except Lost as lost:
@@ -357,7 +353,7 @@ class Trial:
         return not_answered(key)
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """The verdict that replaces `verdict` if the answer is right for no inputs but those that learners see."""
+        """The verdict that replaces `verdict` if the answer is right only for the inputs that learners see, or None."""
         named = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
         visible_key = self.judge.visible.get(key.name) if self.wanted else None  # The self-test does without this.

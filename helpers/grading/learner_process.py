@@ -1,7 +1,4 @@
-"""The judge's side of the connection to one submission's process, and the limits on the resources that it uses.
-
-Replies are parsed but never trusted.
-"""
+"""The judge's end of the connection to one submission's process, whose replies are never trusted, and its limits."""
 
 import contextlib
 import os
@@ -28,10 +25,8 @@ SHARED_BY_FORKS = 200 << 20  # approximate bytes that a process occupies after i
 
 
 class Lost(Exception):
-    """A submission or an exercise gave no usable reply.
-
-    reason: "died", "gone", "stopped", "too slow", "crowd" (too many processes), "memory" or "garbage".
-    """
+    """A submission or an exercise gave no usable reply. reason: "died" or "gone", "stopped", "too slow", "memory",
+    "crowd" (too many processes) or "garbage"."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -182,7 +177,7 @@ class ResourceWatch:
         def proportional_bytes(process: psutil.Process) -> int:
             return _or_default(lambda: process.memory_full_info().pss, private[process])
 
-        # Memory that a fork shares with its parent was counted twice. Only this slower measurement divides it.
+        # This counted the memory that forks share with their parent more than once, unlike this slower measurement.
         if sum(map(proportional_bytes, processes)) > self.total_bytes + SHARED_BY_FORKS:
             raise Lost("memory")
 

@@ -14,7 +14,7 @@ from helpers.released import released_notebook
 
 UNGRADED = "ungraded"  # the tag of cells, mostly training runs, on which no later answer of the lesson depends
 SILENT = {"at_work", "check", "progress"}  # functions that show nothing in the sandbox
-# These functions do not call an answer that is wrong: `or_finished` returns the finished block in its place.
+# Calls of these do not depend on the answers, because `or_finished` replaces wrong ones with the finished block.
 SAFE_CALLERS = {"or_finished", *SILENT}
 # Code that looks up one of these may read any name.
 ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec", "get_ipython", "sys", "In", "Out", "_", "__", "___"}
@@ -47,13 +47,12 @@ def _course_release(solution: Path, *_version: int) -> Release:
         if name == "setup" and source in release.sources:
             release.demonstrations[source] = set()
         if source in release.demonstrations:
-            # The solution's output does not fit if a silent function made it, which shows nothing in the sandbox.
+            # A silent function shows nothing in the sandbox, so the solution's output is left out.
             release.shown[source] = [] if SILENT & TopLevel([source]).reads() else cell["outputs"]
     return release
 
 
 def read_release(path: Path) -> Release:
-    """The release in a built student notebook."""
     return _parse_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
 
 

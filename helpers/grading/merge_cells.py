@@ -10,7 +10,7 @@ from helpers.grading.notebook_file import grade_id_of, squeezed
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell, Release
 
-# A cell that holds only a link with an image or a platform's name, as Colab, Deepnote and similar platforms add it.
+# A link with an image or a platform's name and nothing else, as Colab, Deepnote and similar platforms add it.
 BADGE = re.compile(r"(?is)<a\b[^>]*>\s*<img\b(?:(?!</?a\b).){0,8000}</a>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)")
 FEWEST_WORDS = 8  # in an added code cell that may contain a written answer
 
@@ -60,14 +60,12 @@ def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
 
 
 def _identify(cell: dict, release: Release) -> str | None:
-    """The grade_id of a cell, found by its cell id if an editor has removed the metadata; None if it has none."""
+    """The grade_id of a cell, from its metadata, or from its cell id if an editor has removed these; None without it."""
     grade_id = grade_id_of(cell) or release.ids.get(cell["id"])
     return grade_id if grade_id in release.graded else None
 
 
 class _Merge:
-    """The state while cells are merged: the learner's cells with their names, and the merged cells so far."""
-
     def __init__(self, cells: list[dict], release: Release, flags: list[str]):
         self.cells, self.release, self.flags = cells, release, flags
         self.names = identify_cells(cells, release)

@@ -21,16 +21,14 @@ NOT_KEPT = "No file is kept that your code writes while its model is measured"
 
 
 def observe_answer(names: dict, request: dict, channel: socket.socket, token: bytes) -> dict:
-    """Call the answer on every case and return what was observed.
+    """Call the answer on every case, and report each forbidden call on `channel` as soon as it is seen, so that no
+    code that runs later can take the report back.
 
-    names: the submission's namespace, which this fork may change.
     request: name, facts and cases of the exercise; cpu_seconds for all cases together; builtins: whether to restore
-        Python's built-in functions that a star import replaced; replace: names and source of finished blocks that take
-        the place of earlier answers; measured: whether a trained model is measured, so that no written file is kept.
-    Returns "observations"; "patched": course functions that learner code replaced; "raised": the error that the answer
-    raised only in a further call that was profiled for forbidden calls; "ran": whether any module was called; and
-    "moved": absent devices that were requested. A forbidden call is reported on `channel` as soon as it is seen, so
-    that no code that runs later can take the report back.
+    built-in functions that a star import replaced; replace: names and source of finished blocks that replace earlier
+    answers in this fork; measured: whether a trained model is measured, so that no written file is kept.
+    Returns "observations"; "patched": watched functions that learner code replaced; "raised": the error of a further
+    call under a profiler, if the first had none; "ran": whether a module was called; "moved": absent devices requested.
     """
     import resource
 
@@ -76,13 +74,9 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
     profiled_error = ""
     if facts.forbidden and not request["replace"]:
         profiled_error = listened(answer, cases[0], facts)
-    return {
-        "observations": [observation.to_tree() for observation in observations],
-        "patched": patched,
-        "raised": profiled_error if observations[0].error is None else "",
-        "ran": bool(module_calls),
-        "moved": moved(),
-    }
+    raised = profiled_error if observations[0].error is None else ""
+    trees = [observation.to_tree() for observation in observations]
+    return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(module_calls), "moved": moved()}
 
 
 def _count_threads() -> int:
@@ -93,15 +87,12 @@ def _count_threads() -> int:
 
 
 def describe(names: dict, name: str) -> tuple[str, str | None]:
-    """What a name is bound to: "missing", "none", "callable", "instance" or the name of its type, and a string's text.
-
-    "instance": an object of a class with that name, where the class itself was probably meant to be bound.
-    """
+    """What a name is bound to ("missing", "none", "instance", "callable" or the type's name), and a string's text."""
     if name not in names:
         return "missing", None
     value = names[name]
     if type(value).__name__ == name:
-        return "instance", None
+        return "instance", None  # of the class that the exercise asks for
     if isinstance(value, str):
         return "str", str(value)[:200]
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None

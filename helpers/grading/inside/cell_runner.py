@@ -90,8 +90,7 @@ class CellTimeout(KeyboardInterrupt):
 class CellTimers:
     """Raise CellTimeout after `seconds` of processor time, or after PATIENCE times as long on the wall clock.
 
-    Neither clock counts library imports, which are not interrupted, and the wall clock does not count the time that a
-    cell waits for a core that other processes use.
+    Library imports do not count and are not interrupted. Nor does the time that a cell waits for a busy core count.
     """
 
     def __init__(self, seconds: float):
@@ -113,7 +112,7 @@ class CellTimers:
 
     @contextlib.contextmanager
     def standing_still(self):
-        """Stop the clocks, as imports_unclocked does while a library is imported."""
+        """Pause both timers, as imports_unclocked does while a library is imported."""
         remaining = self._set(0, 0)
         limit_processor_time(MOST_IMPORTING)
         self.importing = True
@@ -201,7 +200,7 @@ class Namespace:
 
 
 def make_check_silent() -> None:
-    """Let the learner's calls of check and at_work do nothing: there are no answer keys here, and the judge decides."""
+    """Let the learner's calls of check and at_work do nothing, because the judge decides and has the answer keys."""
     import helpers
 
     def check(*_answers, **_named):

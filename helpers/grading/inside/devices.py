@@ -65,7 +65,7 @@ class Nothing(int):
 
 
 def _make_harmless(device_type: str) -> None:
-    """Let everything in torch.cuda, say, that needs the device do nothing, such as synchronize and Event."""
+    """Make functions and classes of torch.cuda, say, such as synchronize and Event, do nothing if they need the GPU."""
 
     def harmless(function):
         @functools.wraps(function)
@@ -111,11 +111,8 @@ class Generator(torch.Generator, metaclass=AnyGenerator):
 
 
 class OnTheProcessor(TorchFunctionMode):
-    """Calls torch's functions with the CPU in place of absent devices.
-
-    A tensor that would have been copied to another device is still copied, so that changing the copy in place leaves
-    the original unchanged.
-    """
+    """Calls torch's functions with the CPU in place of absent devices. A tensor that would have been copied to another
+    device is still copied, so that in-place changes of the copy leave the original unchanged."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}

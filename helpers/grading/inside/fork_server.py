@@ -27,7 +27,7 @@ from .watching import remember_originals, report_stand_in_calls
 
 
 def fork_server(control: socket.socket, setting: Setting) -> None:
-    """Import everything, report to be ready, then fork a submission on each request until the judge hangs up."""
+    """Import everything, report readiness, then fork a submission on each request until the judge hangs up."""
     import torch
 
     import helpers.checking.observe  # noqa: F401
@@ -88,11 +88,8 @@ def _can_nest(setting: Setting) -> bool:
 
 
 class Child(NamedTuple):
-    """A submission as the fork server knows it.
-
-    pid: of the process that the server forked. init: pid of the submission's init, or 0 without nested namespaces.
-    folder: its own folder, or None with nested namespaces, where HOME is private.
-    """
+    """A submission: the pid of the process that the server forked, the pid of its init (0 without its own namespaces),
+    and its folder (None with its own namespaces, where HOME is private)."""
 
     pid: int
     init: int

@@ -45,7 +45,6 @@ class Setting:
 
 
 def from_text(text: str) -> Setting:
-    """The Setting whose as_text() is `text`."""
     fields = ast.literal_eval(text)
     return Setting(**fields | {"limits": Limits(**fields["limits"])})
 

@@ -60,10 +60,7 @@ def _end(exercise: int) -> None:
 
 
 def _fork_exercise(channel: socket.socket, namespace: Namespace, token: bytes, request: dict) -> int:
-    """Fork a process that observes an exercise and replies on its own socket, which comes with the request.
-
-    Returns the pid of that process.
-    """
+    """Fork a process that observes an exercise and replies on its own socket, which comes with the request."""
     _, fds, _, _ = socket.recv_fds(channel, 1, 1)
     exercise = os.fork()
     if exercise == 0:

@@ -30,11 +30,8 @@ _codes: dict[tuple[str, str], types.CodeType] = {}
 
 
 def report_stand_in_calls() -> None:
-    """Make the finished parts that replace answers (helpers/or_finished.py) and the functions that translate report
-    their calls.
-
-    They are wrapped in each of the course's modules that has imported them.
-    """
+    """Let the functions that translate, and the finished parts that replace answers (helpers/or_finished.py), report
+    their calls, in every module of the course that has imported them."""
     from helpers import lessons
     from helpers.translator import decoding, finished_parts, network, trained
 
@@ -91,9 +88,8 @@ def remember_originals() -> None:
 
 def patched_names() -> list[str]:
     """The remembered functions that learner code has replaced. This is for a person to read and proves nothing."""
-    names = [
-        f"{owner}.{name}" for (owner, name), original in _originals.items() if _current(owner, name) is not original
-    ]
+    originals = _originals.items()
+    names = [f"{owner}.{name}" for (owner, name), original in originals if _current(owner, name) is not original]
     current = _observers_code()
     names += [f"{module}.{name}" for (module, name), code in _codes.items() if current.get((module, name)) is not code]
     return list(dict.fromkeys(names))
@@ -113,7 +109,7 @@ def _observers_code() -> dict[tuple[str, str], types.CodeType]:
 
 
 def _current(owner: str, name: str):
-    """What the module or class with the dotted name `owner` binds to `name` now."""
+    """What `name` is bound to now in the module or class with the dotted name `owner`."""
     module, _, name_of_class = owner.rpartition(".")
     namespace = sys.modules.get(owner) or getattr(sys.modules[module], name_of_class)
     return vars(namespace).get(name)
