@@ -60,7 +60,7 @@ def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
 
 
 def _identify(cell: dict, release: Release) -> str | None:
-    """The grade_id of a cell, from its metadata, or from its cell id if an editor has removed these; None without it."""
+    """The grade_id of a cell, from its metadata, or from its cell id if an editor has removed these, or None."""
     grade_id = grade_id_of(cell) or release.ids.get(cell["id"])
     return grade_id if grade_id in release.graded else None
 
