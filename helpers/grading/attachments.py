@@ -42,16 +42,15 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
             try:
                 files[name] = read_regular(folder / name, LARGEST[suffix])
             except Unreadable as problem:
-                flags.append(f"{name} beside the notebook was left out: {problem}")
+                flags.append(f"{name} was handed in with the notebook but left out: {problem}")
                 continue
             if suffix == ".py":
-                flags.append(f"{name} was handed in beside the notebook and taken along")
+                flags.append(f"{name} was handed in with the notebook and used")
         if suffix == ".safetensors" and (name_in_code := _name_in_code(folder, files, text)):
             flags.append(f"{next(iter(files))} was taken for {name_in_code}, which the code names")
             files = {name_in_code: files.popitem()[1]}
         if skipped and suffix not in DATA:
-            left_out = f"{skipped} more {suffix} files beside the notebook were left out"
-            flags.append(f"{left_out}: {MOST[suffix]} are the most")
+            flags.append(f"{skipped} {suffix} files were left out, because at most {MOST[suffix]} are used")
     return files, flags
 
 

@@ -101,7 +101,7 @@ def grade_lesson(
         return read_submission(folders.submitted, student, release, folders.source)
 
     version = lesson_fingerprint(folders, lesson)
-    with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
+    with writer_lock(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
         fresh = [
             name
             for name in names
@@ -153,7 +153,7 @@ def _judge_class(
 
 
 @contextlib.contextmanager
-def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
+def writer_lock(folders: Folders, lesson: str) -> Iterator[None]:
     """Hold the lock for writing one lesson into one gradebook. The lock ends with this process at the latest.
 
     Raises GradingStopped if another process holds it, or if nothing can be written because the disk is full, say.

@@ -111,7 +111,7 @@ def fraction(row: Row, report: ClassReport) -> float | None:
     return sum(row.scores[column.grade_id] or 0.0 for column in graded) / worth if worth else None
 
 
-def stumbled(report: ClassReport) -> dict:
+def lesson_row(report: ClassReport) -> dict:
     """The template's row for one lesson, with its hardest exercises and its most frequent mistakes."""
     means = [(mean, column.name) for column in report.columns if (mean := difficulty(report, column)) is not None]
     hardest = [f"{name} ({mean:.0%} of the points)" for mean, name in sorted(means)[:HARDEST] if mean < 0.995]
@@ -148,7 +148,7 @@ def _cell(student: Student, report: ClassReport) -> dict:
 def as_page(lessons: list[ClassReport], students: list[Student]) -> str:
     """The report as an HTML page. All text that came from learners is escaped."""
     return template("course_report.html.jinja", number=number).render(
-        lessons=[stumbled(lesson) for lesson in lessons],
+        lessons=[lesson_row(lesson) for lesson in lessons],
         students=[(student, [_cell(student, lesson) for lesson in lessons]) for student in students],
         behind=[student for student in students if student.behind],
         worth=number(sum(lesson.worth for lesson in lessons)),

@@ -29,7 +29,7 @@ from helpers.grading.submission import Cell, SubmissionReport
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
 
-TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
+TOO_DEEP = "Its code is nested too deeply to be analyzed; grade it by hand."
 TOO_LONG = "It took longer than a submission may, so not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
 RETRY_TIME = 4.0  # An answer that was too slow is tried again with this many times its time limit.
@@ -150,8 +150,8 @@ class Trial:
         exercises = [key for key in self.judge.keys.values() if key.kind == "exercise"]
         banned = set().union(*(banned_names(key.facts.forbidden) for key in exercises))
         if self.gone:
-            these = f"cell of {self.gone[0]} is" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} are"
-            run.flags.append(f"The check {these} gone; what stands at the end counts.")
+            cells = f"cell of {self.gone[0]} was" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} were"
+            run.flags.append(f"The check {cells} deleted; the code at the end of the notebook counts.")
         run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.runs_text(banned)]
         for detour, names in self.detours.items():
             takers = " and ".join(dict.fromkeys(names))
@@ -191,7 +191,7 @@ class Trial:
             at_check = self.unanswered.get(name, at_end)
             if at_end.points > at_check.points:
                 self.run.flags.append(
-                    f"{name} could not be judged at its check cell; it counts as it stands at the end."
+                    f"{name} could not be judged at its check cell; its code at the end of the notebook counts."
                 )
             gone = any(cell.gone and cell.exercise == name for cell in self.cells)
             if name not in self.unanswered and at_end.answered and gone:
@@ -213,15 +213,15 @@ class Trial:
         if at_end.points > at_check.points:
             self.run.flags.append(
                 f"{name} was changed below its check cell, where it earned {at_check.points:g} of "
-                f"{at_check.max_points:g} points; as it stands at the end it would earn {at_end.points:g}."
+                f"{at_check.max_points:g} points; its code at the end of the notebook would earn {at_end.points:g}."
             )
 
     def earlier_verdict(self, name: str) -> Verdict:
         """The verdict on an earlier answer, or a provisional one if its exercise has not been judged yet."""
-        here = self.run.index, name
-        if name not in self.verdicts and here not in self.provisional:
-            self.provisional[here] = self._verdict(self.judge.keys[name])
-        return self.verdicts.get(name) or self.provisional[here]
+        key = self.run.index, name
+        if name not in self.verdicts and key not in self.provisional:
+            self.provisional[key] = self._verdict(self.judge.keys[name])
+        return self.verdicts.get(name) or self.provisional[key]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
         verdict = self._judge_exercise(key)
@@ -238,7 +238,7 @@ class Trial:
         for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
             self.detours.setdefault(detour, []).append(key.name)
         if inside := self.code.looks_inside(key.name):
-            self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
+            self.run.flags.append(f"{key.name} inspects the functions that it is called with ({', '.join(inside)}).")
         kind, _ = self.run.bindings.get(key.name, ("missing", None))
         if kind in ABSENT:
             # The name is also missing if the learner imported a finished block that this lesson's sandbox lacks.
@@ -258,9 +258,9 @@ class Trial:
     def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         """The verdict that replaces `verdict` if the answer is, or uses other than through another answer, a finished
         block of this or a later lesson; the same verdict if the answer is not of the required type; None otherwise."""
-        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
-            home = lesson if lesson is not None else home_of_block(name)
-            if home is not None and home >= int(self.judge.lesson.number):
+        for name, number in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+            number = number if number is not None else home_of_block(name)
+            if number is not None and number >= int(self.judge.lesson.number):
                 return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{name}", key))
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .cell_runner import Namespace
-from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
+from .namespaces import be_dumpable, die_with_parent, isolate, kill, unshare
 from .protocol import FORK, HOME, KILL, TOKEN_BYTES, Setting, from_text, send
 from .submission_process import become_submission
 from .watching import remember_originals, report_stand_in_calls
@@ -79,7 +79,7 @@ def _can_nest(setting: Setting) -> bool:
             unshare()
             inner = os.fork()
             if inner == 0:
-                furnish(setting.places, setting.limits.disk_bytes)
+                isolate(setting.places, setting.limits.disk_bytes)
                 os._exit(0)
             os._exit(int(os.waitpid(inner, 0)[1] != 0))
         finally:
@@ -126,7 +126,7 @@ def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting)
     init = os.fork()
     if init == 0:
         os.close(writing)
-        furnish(setting.places, setting.limits.disk_bytes)
+        isolate(setting.places, setting.limits.disk_bytes)
         _become_init(fd, namespace, setting)
     os.close(fd)
     os.write(writing, str(init).encode())

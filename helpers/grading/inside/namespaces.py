@@ -54,7 +54,7 @@ def unshare() -> None:
     _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
-def furnish(folders: tuple[str, ...], disk_bytes: int) -> None:
+def isolate(folders: tuple[str, ...], disk_bytes: int) -> None:
     """Mount a private /proc and private writable `folders`, then give up all capabilities and further namespaces."""
     libc = _libc()
     _must(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
