@@ -35,20 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
     )
-    alone = parser.add_mutually_exclusive_group()
-    alone.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--scheduler", metavar="ADDRESS", help="let the workers of this dask scheduler judge, as in tcp://HOST:8786"
     )
-    alone.add_argument(
+    mode.add_argument(
         "--cluster", metavar="local:N", type=_local, help="the same with N workers that are started here, to try it"
     )
-    alone.add_argument(
+    mode.add_argument(
         "--ci",
         metavar="FILE.ipynb",
         type=Path,
         help="grade this notebook alone, without a gradebook: exit code 0 with all points, 1 where some are missing",
     )
-    alone.add_argument(
+    mode.add_argument(
         "--gradescope",
         metavar="FOLDER",
         type=Path,

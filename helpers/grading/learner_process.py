@@ -69,9 +69,9 @@ class LearnerProcess(contextlib.AbstractContextManager):
             finally:
                 theirs.close()
             notes: list[str] = []
-            end, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
+            deadline, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
-                remaining = end - time.monotonic()
+                remaining = deadline - time.monotonic()
                 reply = self._receive(ours, token, remaining, watch)
                 if not isinstance(reply, dict) or set(reply) != {"note"}:
                     return reply, notes
@@ -105,12 +105,12 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
 
     tick: called every TICK seconds while waiting; may raise Lost.
     """
-    end = time.monotonic() + seconds
-    head = _exactly(channel, 8 + len(token), end, tick)
+    deadline = time.monotonic() + seconds
+    head = _exactly(channel, 8 + len(token), deadline, tick)
     size = int.from_bytes(head[:8], "little")
     if head[8:] != token or size > most:
         raise Lost("garbage")
-    body = _exactly(channel, size, end, tick)
+    body = _exactly(channel, size, deadline, tick)
     if int.from_bytes(body[:8], "little") > MOST_WORDS:
         raise Lost("garbage")
     try:
@@ -119,10 +119,10 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
         raise Lost("garbage") from None
 
 
-def _exactly(channel: socket.socket, size: int, end: float, tick: Callable[[], None]) -> bytes:
+def _exactly(channel: socket.socket, size: int, deadline: float, tick: Callable[[], None]) -> bytes:
     data = bytearray()
     while len(data) < size:
-        remaining = end - time.monotonic()
+        remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise Lost("too slow")
         channel.settimeout(min(remaining, TICK))

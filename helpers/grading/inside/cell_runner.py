@@ -102,7 +102,7 @@ class CellTimers:
         limit_processor_time(self.seconds + 5)  # for code that handles no signals, such as one long call of C code
         self.queued = self._queued_seconds() or 0.0
         for number in (signal.SIGPROF, signal.SIGALRM):
-            signal.signal(number, self._ring)
+            signal.signal(number, self._on_timer)
         self._set(self.seconds, PATIENCE * self.seconds)
 
     def stop(self) -> None:
@@ -129,7 +129,7 @@ class CellTimers:
         timers = (signal.ITIMER_PROF, processor_seconds), (signal.ITIMER_REAL, wall_seconds)
         return [signal.setitimer(timer, seconds)[0] for timer, seconds in timers]
 
-    def _ring(self, number: int, _frame) -> None:
+    def _on_timer(self, number: int, _frame) -> None:
         if self.importing:
             return
         queued = (self._queued_seconds() or 0.0) - self.queued
