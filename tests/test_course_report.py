@@ -8,7 +8,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.grading.class_scores import ClassReport, Column, Row
-from helpers.grading.course_report import Student, fell_behind, fraction, stumbled
+from helpers.grading.course_report import Student, fell_behind, fraction, lesson_row
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result
 from tests import lab
@@ -63,7 +63,7 @@ def test_the_hardest_exercises_and_the_commonest_mistakes_of_a_lesson():
         report.rows.append(Row(f"s{number}", scores, sum(points), 0.0, []))
         mistakes = {"hard": ["scaled", "divided by d_k"]} if number else {"middle": ["rare", "rare one"]}
         report.results[f"s{number}"] = Result(f"s{number}", "", "", {}, {}, mistakes, [], None, False)
-    told = stumbled(report)
+    told = lesson_row(report)
     assert told["hardest"] == ["hard (25% of the points)", "middle (50% of the points)"]
     assert told["common"] == ["divided by d_k in hard (3 students)"]
     assert fraction(report.rows[0], report) == 1.0

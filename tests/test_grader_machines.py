@@ -77,6 +77,15 @@ def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
     assert not graded.errors
 
 
+def test_an_error_of_torchs_names_the_learners_line_and_nothing_of_the_graders(judge):
+    asks = "device = torch.device('cuda:7')\ntorch.ones(2, 3, device=device) @ torch.ones(2, 3)"
+    graded = judged(judge, asks, "def scaled_scores(Q, K):\n    return Q @ K")
+    message = graded.verdicts["scaled_scores"].message
+    assert "shapes cannot be multiplied (5x6 and 7x6)\nin line 2: return Q @ K\n" in message
+    (shown,) = graded.outputs["cell-0"]
+    assert "line 2" in str(shown["traceback"]) and "devices.py" not in str(shown["traceback"])
+
+
 def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(judge):
     seeds = "torch.manual_seed(3)\ntorch.cuda.manual_seed_all(3)\ntorch.backends.cudnn.deterministic = True\n"
     seeds += "with torch.random.fork_rng():\n    torch.rand(2)"

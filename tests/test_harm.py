@@ -12,7 +12,7 @@ import pytest
 from helpers.__main__ import main
 from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
-from helpers.grading.batch import GradingOptions, grade_lesson, one_writer
+from helpers.grading.batch import GradingOptions, grade_lesson, writer_lock
 from helpers.grading.folders import load
 from helpers.grading.grade import ProgressBar
 from helpers.grading.intake import MOST_NAME, name_problem
@@ -176,7 +176,7 @@ def test_written_answers_are_found_or_wait(batch):
 @pytest.mark.full
 def test_a_module_of_ones_own_goes_along_and_is_flagged(batch):
     flags = {result.student: result.flags for result in batch[2].results}
-    assert flags["helper beside"] == ["my_dots.py was handed in beside the notebook and taken along"]
+    assert flags["helper beside"] == ["my_dots.py was handed in with the notebook and used"]
 
 
 @pytest.mark.full
@@ -328,14 +328,14 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
     from nbgrader.apps.api import NbGraderAPI
 
     folders, config = one
-    with one_writer(folders, LESSON):
+    with writer_lock(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
         answer = NbGraderAPI(config=config).autograde(LESSON, "a")  # Formgrader's button
         assert not answer["success"] and "is being graded in this gradebook already" in answer["log"]
-        with one_writer(folders, "03_query_key"):
+        with writer_lock(folders, "03_query_key"):
             pass
-    with one_writer(folders, LESSON):
+    with writer_lock(folders, LESSON):
         pass
 
 

@@ -303,7 +303,8 @@ def leaks_future(f, x):
 def test_what_looks_inside_the_functions_it_is_given_is_flagged(judges):
     judge = judges("05_masking")
     found = judge.judge_cells(with_answer(honest_cells(judge), "leaks_future", PEEKS), ["leaks_future"])
-    assert found.flags == ["leaks_future looks inside what it is called with (__closure__, cell_contents)."]
+    flag = "leaks_future inspects the functions that it is called with (__closure__, cell_contents)."
+    assert found.flags == [flag]
 
 
 def test_the_functions_that_cases_pass_do_not_say_what_they_are():

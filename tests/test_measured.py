@@ -272,9 +272,7 @@ def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
     files, flags = read_files_beside(tmp_path, 'checkpoint(model, "c.safetensors", train)')
     assert list(files) == ["c.safetensors", "a.safetensors", "mine.py"]
     assert len(flags) == 4 and not any("\x1b" in flag for flag in flags), flags
-    assert [flag for flag in flags if "taken along" in flag] == [
-        "mine.py was handed in beside the notebook and taken along"
-    ]
+    assert [flag for flag in flags if "and used" in flag] == ["mine.py was handed in with the notebook and used"]
     assert list(read_files_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
     (tmp_path / "door").symlink_to(tmp_path)
     assert read_files_beside(tmp_path / "door") == read_files_beside(tmp_path / "nowhere") == ({}, [])

@@ -15,7 +15,7 @@ from helpers.course import course
 ROOT = course().root
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-OWN = {"helpers", "tests", "bench", "google", "inside"}  # google: Colab's, tests/colab_stand_in; inside: grading/inside
+OWN = {"helpers", "tests", "bench", "google"}  # google: Colab's, tests/colab_stand_in
 IF_THERE = {"huggingface_hub"}  # looked for before it is imported; nothing needs it
 SPELLED = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.]+)")
 

@@ -256,7 +256,7 @@ def test_what_the_grader_started_dies_with_it(what):
 def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
     stage_wing(tmp_path / "course", LESSON)
     files = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*")}
-    assert "inside/fork_server.py" in files and "helpers/checking/observe.py" in files
+    assert "helpers/inside/fork_server.py" in files and "helpers/checking/observe.py" in files
     assert not [name for name in files if name.startswith(("helpers/grading", "helpers/authoring", "solutions"))]
     for name in files:
         if name.startswith("helpers/blocks/") and Path(name).stem[:2].isdigit():

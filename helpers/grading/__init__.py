@@ -1,5 +1,5 @@
 import sys
 
-# Notebooks are validated with jsonschema, which looks for this grammar of IRIs first: importing it takes longer than
-# all the rest, and no notebook needs it.
+# jsonschema, which validates notebooks, imports this optional package if it is installed. That takes longer than all
+# other imports together, and no notebook needs it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

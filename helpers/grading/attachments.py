@@ -1,9 +1,8 @@
-"""What lies beside a notebook that was handed in and belongs to it: kept numbers of a training, small modules of one's
-own, texts and tables that the code names. All go into the sandbox's folder, where the notebook finds them as it did at
-home.
+"""Files that were submitted together with a notebook: trained weights, small modules, and text and CSV files.
 
-Only regular files, no links, nothing in subfolders, and no more than the limits below. Kept numbers are safetensors,
-so that reading them runs nothing; a module is the learner's code like the notebook's cells, and is flagged.
+They are copied into the folder in which the notebook runs in the sandbox. Only regular files count, no links and
+nothing in subfolders, up to the limits below. Weights must be safetensors, because loading these runs no code. Modules
+are learner code like the notebook's cells, and each one is flagged.
 """
 
 import os
@@ -14,19 +13,20 @@ from helpers.grading.notebook_file import Unreadable, read_regular
 
 LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000, ".txt": 200_000, ".csv": 200_000}  # bytes
 MOST = {".safetensors": 2, ".py": 8, ".txt": 4, ".csv": 4}
-DATA = (".txt", ".csv")  # taken along only where the code names them: nbgrader's timestamp.txt lies there too
+DATA = (".txt", ".csv")  # copied only if the code names them, because the folder also holds nbgrader's timestamp.txt
 TRANSLATOR = Path(__file__).parents[1] / "translator" / "weights.safetensors"
-# A table in it, and the cosine from which two such tables are no two trainings. By the lesson's recipe with the seeds 0
-# to 2 it ended between -0.06 and 0.02, and with the seed of the course's own training at 0.63.
-TABLE, COSINE_OF_A_COPY = "tokens.weight", 0.9
-WEIGHTS_NAME = re.compile(r"""["']([\w .-]{1,80}\.safetensors)["']""")  # kept numbers that code names
+# Weights are a copy of the course's own if the cosine similarity of this parameter is higher than the limit. Training
+# as in the lesson gave -0.06 to 0.02 for the seeds 0 to 2, and 0.63 for the seed of the course's own weights.
+EMBEDDING, COSINE_OF_A_COPY = "tokens.weight", 0.9
+WEIGHTS_NAME = re.compile(r"""["']([\w .-]{1,80}\.safetensors)["']""")  # a file of weights that the code names
 NAME = re.compile(r"\w[\w .()+-]{0,80}")
 
 
 def read_files_beside(folder: Path, text: str = "", only_named: bool = False) -> tuple[dict[str, bytes], list[str]]:
-    """The files that go along, by name, and flags for a person: what is there and how much of it was taken.
+    """Read the files that accompany a notebook in `folder`.
 
-    text: the learner's code. What it names comes first where there is too much; with `only_named` nothing else comes.
+    text: the learner's code; files that it names come first if there are too many, and are the only ones if
+    `only_named`. Returns the content of each file by its name, and flags that tell a person what was taken or left out.
     """
     files: dict[str, bytes] = {}
     flags: list[str] = []
@@ -42,42 +42,41 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
             try:
                 files[name] = read_regular(folder / name, LARGEST[suffix])
             except Unreadable as problem:
-                flags.append(f"{name} beside the notebook was left out: {problem}")
+                flags.append(f"{name} was handed in with the notebook but left out: {problem}")
                 continue
             if suffix == ".py":
-                flags.append(f"{name} was handed in beside the notebook and taken along")
-        if suffix == ".safetensors" and (called := _name_in_code(folder, files, text)):
-            flags.append(f"{next(iter(files))} was taken for {called}, which the code names")
-            files = {called: files.popitem()[1]}
+                flags.append(f"{name} was handed in with the notebook and used")
+        if suffix == ".safetensors" and (name_in_code := _name_in_code(folder, files, text)):
+            flags.append(f"{next(iter(files))} was taken for {name_in_code}, which the code names")
+            files = {name_in_code: files.popitem()[1]}
         if skipped and suffix not in DATA:
-            left_out = f"{skipped} more {suffix} files beside the notebook were left out"
-            flags.append(f"{left_out}: {MOST[suffix]} are the most")
+            flags.append(f"{skipped} {suffix} files were left out, because at most {MOST[suffix]} are used")
     return files, flags
 
 
 def _name_in_code(folder: Path, files: dict[str, bytes], text: str) -> str | None:
-    """The name that the code has for the only kept numbers, where a browser or platform gave them another."""
+    """The code's name for the only file of weights, if a browser or platform has renamed the file; else None."""
     named = set(WEIGHTS_NAME.findall(text))
     return named.pop() if len(named) == len(files) == 1 and not named & {*files, *_names_ending(folder, "")} else None
 
 
 def is_course_model(weights: bytes) -> bool:
-    """Whether kept numbers are those of the course's own translator, or next to them: these were not trained."""
+    """Whether a safetensors file holds the weights of the course's own translator, or nearly the same ones."""
     import numpy as np
     from safetensors.numpy import load
 
     try:
-        both = (load(content)[TABLE].astype(np.float64).ravel() for content in (TRANSLATOR.read_bytes(), weights))
-        course_table, table = both
-        return course_table.shape == table.shape and bool(
-            course_table @ table > COSINE_OF_A_COPY * np.linalg.norm(course_table) * np.linalg.norm(table)
+        contents = (TRANSLATOR.read_bytes(), weights)
+        ours, theirs = (load(content)[EMBEDDING].astype(np.float64).ravel() for content in contents)
+        return ours.shape == theirs.shape and bool(
+            ours @ theirs > COSINE_OF_A_COPY * np.linalg.norm(ours) * np.linalg.norm(theirs)
         )
-    except Exception:  # whatever lies there: nothing that could be compared
+    except Exception:  # The file may contain anything, and then it is no copy.
         return False
 
 
 def _names_ending(folder: Path, suffix: str) -> list[str]:
-    """Names in the folder that end so, sorted; odd ones are left out."""
+    """The sorted names in the folder that end in `suffix`, without names of unusual characters."""
     try:
         if folder.is_symlink():
             return []

@@ -1,8 +1,8 @@
-"""Grade many submissions of one lesson: judges side by side, one writer, nothing recorded by a broken grader.
+"""Grade many submissions of one lesson with parallel judges and one writer, and record nothing from a broken grader.
 
-Submissions are judged in portions. Before the first and after each portion every judge tests itself; only then the
-portion is recorded, while the next one is being judged. What takes long waits until all others are judged. The
-batch's seed is kept, so a grader that was killed, or a regrade, draws the same inputs.
+Submissions are judged in portions. Each judge runs a self-test before the first and after every portion, and only then
+is the portion recorded, while the next one is being judged. Slow submissions wait until all others are judged. The
+batch's seed is stored, so that grading draws the same inputs again after it was interrupted, and in a regrade.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ from helpers.grading.submission import Release, Submission
 from helpers.grading.warm_pool import warm_pool
 from helpers.released import released_notebook
 
-ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
+FREE_BYTES = 2 << 20  # required on the gradebook's disk
 
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """How a class is graded.
+    """How to grade a class.
 
-    jobs: judges side by side, else as many as default_jobs says. force: grade unchanged submissions again too.
-    unsafe: without a sandbox where there is no bubblewrap. cell_seconds: what one cell may take, else the sandbox's own
-    limit. scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. keep_judges: these
-    stay ready for a while (helpers/grading/warm_pool.py).
+    jobs: number of parallel judges, by default that of default_jobs. force: also grade unchanged submissions again.
+    unsafe: if bubblewrap is missing, grade without a sandbox. cell_seconds: time limit for one cell, by default the
+    sandbox's. scheduler: address of a dask scheduler whose workers judge (helpers/grading/cluster), by default none.
+    keep_judges: keep local judges ready for the next batch (helpers/grading/warm_pool.py).
     """
 
     jobs: int | None = None
@@ -50,7 +50,7 @@ class GradingOptions:
 
 
 class LoggedProgress:
-    """What grading reports while it works, in a log: the number of submissions, then each that was judged."""
+    """Logs the progress of grading: the number of submissions, then each one that was judged."""
 
     def __init__(self, log: logging.Logger):
         self.log = log
@@ -67,7 +67,7 @@ class LoggedProgress:
 
 @dataclass
 class Outcome:
-    """What became of a batch. results: of every submission that was asked for, graded now or earlier."""
+    """The outcome of a batch: numbers of submissions, and the results of all that were requested, old ones included."""
 
     new: int = 0
     unchanged: int = 0
@@ -82,9 +82,9 @@ def grade_lesson(
     config=None,
     progress: LoggedProgress | None = None,
 ) -> Outcome:
-    """Grade the submissions of `lesson`, all or those of `students`. config: nbgrader's.
+    """Grade all submissions of `lesson`, or only those of `students`. config: nbgrader's configuration.
 
-    Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
+    Raises GradingStopped if the lesson or a student is unknown or the grader is broken; then nothing more is recorded.
     """
     options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
     release = course_release(folders.executed(folders.lesson(lesson)))
@@ -95,13 +95,13 @@ def grade_lesson(
     names = [name for name in names if name not in problems]
     if students is None:
         problems |= find_misplaced(folders.submitted, lesson)
-    left_out = {name: unrecorded(name, problem) for name, problem in problems.items()}
+    not_recorded = {name: unrecorded(name, problem) for name, problem in problems.items()}
 
     def read(student: str) -> Submission:
         return read_submission(folders.submitted, student, release, folders.source)
 
     version = lesson_fingerprint(folders, lesson)
-    with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
+    with writer_lock(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
         fresh = [
             name
             for name in names
@@ -114,9 +114,9 @@ def grade_lesson(
                 result = recorder.record(submission, report)
                 outcome.new += 1
                 if not result.sha:
-                    left_out[submission.student] = result
-    results = (read_result(folders, lesson, name) for name in names if name not in left_out)
-    outcome.results = [result for result in results if result is not None] + list(left_out.values())
+                    not_recorded[submission.student] = result
+    results = (read_result(folders, lesson, name) for name in names if name not in not_recorded)
+    outcome.results = [result for result in results if result is not None] + list(not_recorded.values())
     return outcome
 
 
@@ -128,7 +128,7 @@ def _judge_class(
     options: GradingOptions,
     progress: LoggedProgress,
 ) -> Iterator[list[Judged]]:
-    """Portions of submissions with their reports, each judged between two self tests."""
+    """Yield portions of submissions with their reports, each one judged between two self-tests."""
     if not students:
         return
     if not options.unsafe and not options.scheduler:
@@ -146,17 +146,17 @@ def _judge_class(
     pools = warm_pool(Pool, batch, jobs) if options.keep_judges else Pool(batch, jobs)
     with ThreadPoolExecutor(1) as thread, pools as pool:
         portions = pool.portions(map(read, students), len(students), release, progress)
-        coming = thread.submit(next, portions, None)
-        while (portion := coming.result()) is not None:
-            coming = thread.submit(next, portions, None)  # while this one is recorded
+        next_portion = thread.submit(next, portions, None)
+        while (portion := next_portion.result()) is not None:
+            next_portion = thread.submit(next, portions, None)  # This is judged while the caller records `portion`.
             yield portion
 
 
 @contextlib.contextmanager
-def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
-    """The right to write into one gradebook for one lesson; it ends with this process.
+def writer_lock(folders: Folders, lesson: str) -> Iterator[None]:
+    """Hold the lock for writing one lesson into one gradebook. The lock ends with this process at the latest.
 
-    Raises GradingStopped where another process has it, or where there is no room to write at all.
+    Raises GradingStopped if another process holds it, or if nothing can be written because the disk is full, say.
     """
     from filelock import FileLock, Timeout
 
@@ -166,7 +166,7 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             stack.enter_context(FileLock(path, timeout=0))
             with tempfile.TemporaryFile(dir=path.parent) as file:
-                file.write(bytes(ROOM))
+                file.write(bytes(FREE_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
         except Timeout:
@@ -174,12 +174,13 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
                 f"{lesson} is being graded in this gradebook already, by another process. Grade again when it is done."
             ) from None
         except OSError as error:
-            place, reason = shown(folders.gradebook), error.strerror or error
-            raise GradingStopped(f"Nothing can be written to {place} ({reason}), so nothing was graded.") from None
+            folder, reason = shown(folders.gradebook), error.strerror or error
+            raise GradingStopped(f"Nothing can be written to {folder} ({reason}), so nothing was graded.") from None
         yield
 
 
 def _require_bubblewrap() -> None:
+    """Raise SandboxMissing if bubblewrap is not installed. Looking for it first usually avoids the slower import."""
     if not shutil.which("bwrap"):
         from helpers.grading.sandbox_files import find_bubblewrap
 
@@ -188,19 +189,19 @@ def _require_bubblewrap() -> None:
 
 def _find_students(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:
     names = find_submissions(folders.submitted, lesson)
-    place = shown(folders.submitted / "STUDENT" / lesson / f"{lesson}.ipynb")
+    path = shown(folders.submitted / "STUDENT" / lesson / f"{lesson}.ipynb")
     if not names:
-        raise GradingStopped(f"Nobody has handed in {lesson}. Submissions are expected as {place}.")
+        raise GradingStopped(f"Nobody has handed in {lesson}. Submissions are expected as {path}.")
     if students is None:
         return names
     chosen = list(dict.fromkeys(students))
     if missing := [one_line(student) for student in chosen if student not in names]:
-        raise GradingStopped(f"No submission of {lesson} by {', '.join(missing)}. It is expected as {place}.")
+        raise GradingStopped(f"No submission of {lesson} by {', '.join(missing)}. It is expected as {path}.")
     return chosen
 
 
 def lesson_fingerprint(folders: Folders, lesson: str) -> str:
-    """Changes when the lesson changes: a submission graded against an older lesson is no longer finished."""
+    """A hash of the lesson. Submissions that were graded with another one are outdated and are graded again."""
     digest = hashlib.sha256(json.dumps(released_notebook(folders.executed(lesson))).encode())
     key = ROOT / "helpers" / "answer_keys" / f"{lesson}.npz"
     digest.update(key.read_bytes() if key.is_file() else b"")
@@ -208,7 +209,7 @@ def lesson_fingerprint(folders: Folders, lesson: str) -> str:
 
 
 def batch_seed(folders: Folders, lesson: str) -> int:
-    """The seed of this lesson's inputs for this class: drawn once, kept in gradebook/batches."""
+    """The seed of this lesson's inputs for this class, which is drawn once and stored in gradebook/batches."""
     path = folders.batch(lesson)
     try:
         return int(json.loads(path.read_text(encoding="utf-8"))["seed"])

@@ -1,4 +1,4 @@
-"""The class report: one page of HTML that needs nothing else, and a CSV file for a learning platform."""
+"""The class report: one self-contained HTML page, and a CSV file for a learning platform."""
 
 import contextlib
 import hashlib
@@ -20,13 +20,12 @@ from helpers.grading.record import Result
 from helpers.grading.safe_text import as_table, template
 from helpers.grading.submission import Release
 
-ENOUGH = 10  # students; a correlation of fewer says nothing
+FEWEST_STUDENTS = 10  # for a correlation; with fewer it would say nothing
 TEMPLATE = Path(__file__).parent / "notebook_page.html.jinja"
 
 
 def write_report(folders: Folders, lesson: str) -> ClassReport:
-    """Read everybody's scores from the gradebook, hand-given ones included, and write the page, the CSV file and a page
-    for each submission."""
+    """Read all scores from the gradebook, manual ones included, and write the report and a page for each submission."""
     report = read_class(folders, lesson)
     write_submission_pages(folders, report)
     for row in report.rows:
@@ -39,11 +38,12 @@ def write_report(folders: Folders, lesson: str) -> ClassReport:
 
 
 def _address(folders: Folders, lesson: str, path: Path) -> str:
+    """The URL of a file relative to the lesson's report."""
     return quote(Path(os.path.relpath(path, folders.report(lesson, "html").parent)).as_posix())
 
 
 def as_csv(report: ClassReport) -> str:
-    """One line a student: each exercise, the total (with its bonus, of the maximum), what it waits for, and flags."""
+    """One line per student: score of each exercise, total (bonus included), maximum, bonus, status and flags."""
     names = [column.name for column in report.columns]
     rows = [["student", "name", "lesson", *names, "total", "maximum", "bonus", "status", "flags"]]
     for row in report.rows:
@@ -52,13 +52,13 @@ def as_csv(report: ClassReport) -> str:
         rows.append([row.student, row.name, report.lesson, *scores, *points, row.status, "; ".join(row.notes)])
     for student in report.missing:
         blank = [""] * (len(names) + 1)
-        who = [student, report.names.get(student, ""), report.lesson]
-        rows.append([*who, *blank, number(report.worth), "", "nothing handed in", ""])
+        name = report.names.get(student, "")
+        rows.append([student, name, report.lesson, *blank, number(report.worth), "", "nothing handed in", ""])
     return as_table(rows)
 
 
 def as_page(report: ClassReport) -> str:
-    """The whole page; everything in it that came from learners is escaped text."""
+    """The report as an HTML page. All text that came from learners is escaped."""
     return template("class_report.html.jinja", number=number).render(
         score=_score,
         lesson=report.lesson,
@@ -92,6 +92,7 @@ def _facts(report: ClassReport) -> list[tuple[str, str]]:
 
 
 def _histogram(report: ClassReport) -> dict:
+    """The histogram of totals for the template: bars as (count, label), the largest count, and the same in words."""
     if not report.totals:
         return {}
     step = max(report.worth / 10, 1e-9)
@@ -102,14 +103,15 @@ def _histogram(report: ClassReport) -> dict:
 
 
 def _exercise(report: ClassReport, column: Column) -> dict:
-    scored = [row for row in report.rows if row.scores.get(column.grade_id) is not None]
-    scores = [row.scores[column.grade_id] for row in scored]
+    """The template's row for one exercise."""
+    scores = [score for row in report.rows if (score := row.scores.get(column.grade_id)) is not None]
     readable = [row for row in report.rows if not report.results[row.student].problem]
     answered = [row for row in readable if column.grade_id not in row.unanswered]
     waiting = sum(row.scores.get(column.grade_id) is None for row in readable)
     mean = difficulty(report, column)
     chosen = _chosen(report, column.name, len(readable)) if column.kind == "quiz" else []
     full = sum(_is_full(row, column) for row in answered)
+    # A quiz pays for any honest attempt, so those who chose its best option are counted and not those with full points.
     best, of = next(((count, len(readable)) for _, count, right in chosen if right), (full, len(scores)))
     failed = Counter(reason for row in answered if (reason := _reason(report, row, column)))
     return {
@@ -118,7 +120,7 @@ def _exercise(report: ClassReport, column: Column) -> dict:
         "told": " earned some" if column.kind == "bonus" else "",
         "answered": f"{len(answered)} of {len(report.rows)}",
         "waiting": waiting,
-        "full": f"{best} of {of}",  # of a quiz, which pays for an honest attempt: who chose best
+        "full": f"{best} of {of}",
         "share": f"{100 * best / of if of else 0:.0f}",
         "chosen": chosen,
         "failed": ", ".join(f"{reason} ({count})" for reason, count in failed.most_common()),
@@ -129,7 +131,7 @@ def _exercise(report: ClassReport, column: Column) -> dict:
 
 
 def difficulty(report: ClassReport, column: Column) -> float | None:
-    """The mean share of an exercise's points; None of a bonus, and while an answer waits for a person."""
+    """The mean fraction of an exercise's points; None for a bonus, and while any answer waits for manual grading."""
     readable = [row for row in report.rows if not report.results[row.student].problem]
     scores = [score for row in report.rows if (score := row.scores.get(column.grade_id)) is not None]
     waiting = any(row.scores.get(column.grade_id) is None for row in readable)
@@ -142,8 +144,8 @@ def _is_full(row: Row, column: Column) -> bool:
 
 
 def _reason(report: ClassReport, row: Row, column: Column) -> str:
-    """Why an answer has not all points, in one phrase, so that full points and what failed add up to the answers;
-    empty where it has them, and of what a person grades."""
+    """Why an answer doesn't have full points, in one phrase, so that the counts of the reasons and of full points add
+    up to the number of answers. Returns "" for full points, written answers and quizzes."""
     if column.kind not in ("exercise", "bonus") or _is_full(row, column):
         return ""
     if row.scores.get(column.grade_id) is None:
@@ -155,53 +157,57 @@ def _reason(report: ClassReport, row: Row, column: Column) -> str:
 
 
 def _discrimination(report: ClassReport, column: Column) -> str:
-    """The corrected item-total correlation: of an exercise's points with the points of all others. Where points are
-    all or nothing it is the point-biserial one. Answers that wait for a person are left out for everybody."""
-    others = [each.grade_id for each in report.columns if each is not column and each.kind != "bonus"]
+    """The corrected item-total correlation: that of an exercise's points with the sum of all other exercises' points.
+
+    It is the point-biserial correlation if the exercise gives all points or none. The sum leaves out exercises of which
+    any answer waits for manual grading.
+    """
+    others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
     rows = [row for row in report.rows if row.total is not None]
     others = [name for name in others if all(row.scores.get(name) is not None for row in rows)]
     points = [row.scores[column.grade_id] for row in rows]
-    rest = [math.fsum(row.scores[name] for name in others) for row in rows]
-    if len(rows) < ENOUGH or len(set(points)) < 2 or len(set(rest)) < 2:
+    sums = [math.fsum(row.scores[name] for name in others) for row in rows]
+    if len(rows) < FEWEST_STUDENTS or len(set(points)) < 2 or len(set(sums)) < 2:
         return "–"
-    return f"{statistics.correlation(points, rest):.2f}".replace("-", "−")
+    return f"{statistics.correlation(points, sums):.2f}".replace("-", "−")
 
 
 def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, int, bool]]:
-    """(option, how many chose it, whether it is right); it costs no points, but a teacher wants to know."""
-    made = Counter(result.mistakes[quiz][0] for result in report.results.values() if quiz in result.mistakes)
+    """The options of a quiz, each with the number of students who chose it, and whether it is right. Wrong options cost
+    no points, but teachers want to know. readable: the number of submissions that could be read."""
+    recorded = Counter(result.mistakes[quiz][0] for result in report.results.values() if quiz in result.mistakes)
     options, right = report.choices.get(quiz, ([], ""))
     counts = dict.fromkeys(options, 0)
-    counts |= {name.removeprefix("option_"): n for name, n in made.items() if name.startswith("option_")}
+    counts |= {name.removeprefix("option_"): n for name, n in recorded.items() if name.startswith("option_")}
     if right:
-        counts[right] = readable - made.total()
+        counts[right] = readable - recorded.total()
     chosen = [(option, count, option == right) for option, count in sorted(counts.items())]
-    invalid = sum(n for name, n in made.items() if not name.startswith("option_") and name != "not_answered")
+    invalid = sum(n for name, n in recorded.items() if not name.startswith("option_") and name != "not_answered")
     return [*chosen, *([("no option", invalid, False)] if invalid else [])]
 
 
 def mistakes(report: ClassReport) -> list[dict]:
-    """Every mistake that was recognised, commonest first: count, label, exercise, who."""
-    who: dict[tuple, list[str]] = {}
+    """All recognized mistakes, the most frequent first, as dicts with count, label, exercise and who (names)."""
+    students: dict[tuple, list[str]] = {}
     for result in report.results.values():
         for exercise, (name, label) in result.mistakes.items():
             if name != "not_answered" and not exercise.startswith("quiz_"):
-                who.setdefault((exercise, label.rstrip(".")), []).append(report.called(result.student))
+                students.setdefault((exercise, label.rstrip(".")), []).append(report.called(result.student))
     return [
-        {"count": len(students), "label": label, "exercise": exercise, "who": ", ".join(students)}
-        for (exercise, label), students in sorted(who.items(), key=lambda item: -len(item[1]))
+        {"count": len(names), "label": label, "exercise": exercise, "who": ", ".join(names)}
+        for (exercise, label), names in sorted(students.items(), key=lambda item: -len(item[1]))
     ]
 
 
 def _mistakes(report: ClassReport) -> dict[str, list[dict]]:
-    """The mistakes; apart those of a single student, where others are common."""
+    """The recognized mistakes. Those of a single student are listed separately if there are more frequent ones."""
     recognized = mistakes(report)
-    common = [one for one in recognized if one["count"] > 1] or recognized
+    common = [mistake for mistake in recognized if mistake["count"] > 1] or recognized
     return {"mistakes": common, "single": recognized[len(common) :]}
 
 
 def _score(row: Row, column: Column) -> tuple[str, str, str]:
-    """(class, text, title) of one score's cell."""
+    """The CSS class, text and title of a score's table cell."""
     score = row.scores.get(column.grade_id)
     if score is None:
         return ("waits", "…", "waits for a person") if row.total is not None else ("blank", "", "not graded")
@@ -213,37 +219,37 @@ def _score(row: Row, column: Column) -> tuple[str, str, str]:
 
 
 def write_submission_pages(folders: Folders, report: ClassReport) -> None:
-    """One submission to read for each row of the report: answers, the reports on them and whatever the learner added,
-    without the lesson around them. A page is written where what it would tell is not there yet."""
+    """Write a page for each submission with its answers, the reports on them and whatever the learner added, but not
+    the rest of the lesson. A page with the same contents is not written again."""
     release = course_release(folders.executed(report.lesson))
-    known = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
-    look = hashlib.sha256(TEMPLATE.read_bytes()).hexdigest()
+    digests_path = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
+    template_digest = hashlib.sha256(TEMPLATE.read_bytes()).hexdigest()
     before, now = {}, {}
     with contextlib.suppress(OSError, ValueError, TypeError):
-        before = dict(json.loads(known.read_text(encoding="utf-8")))
+        before = dict(json.loads(digests_path.read_text(encoding="utf-8")))
     for row in report.rows:
         result = report.results[row.student]
         notebook = folders.autograded_notebook(report.lesson, row.student)
-        written = notebook.stat().st_mtime_ns if notebook.is_file() else 0
+        mtime = notebook.stat().st_mtime_ns if notebook.is_file() else 0
         page = folders.submission_page(report.lesson, row.student)
-        told = [look, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, written]
-        now[row.student] = hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()[:16]
+        contents = [template_digest, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, mtime]
+        now[row.student] = hashlib.sha256(repr(contents).encode("utf-8", "replace")).hexdigest()[:16]
         if before.get(row.student) != now[row.student] or not page.is_file():
-            cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"] if written else []
+            cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"] if mtime else []
             write_atomically(page, _submission_page(cells, release, row, result, report.title))
     if now != before:
-        write_atomically(known, json.dumps(now, indent=0))
+        write_atomically(digests_path, json.dumps(now, indent=0))
 
 
 def _submission_page(cells: list[dict], release: Release, row: Row, result: Result, title: str) -> str:
     from helpers.grading.notebook_page import as_page, facts
 
     def is_learners(cell: dict) -> bool:
-        """Whether a cell is an answer, a check of one, or the learner's own."""
-        names = cell["metadata"].get("nbgrader", {})
+        """Whether a cell is an answer, the check of an answer, or one that the learner added."""
+        nbgrader = cell["metadata"].get("nbgrader", {})
         is_added = bool(cell["source"].strip()) and cell["source"] not in release.sources
-        return bool(names.get("grade") or names.get("solution")) or is_added
+        return bool(nbgrader.get("grade") or nbgrader.get("solution")) or is_added
 
     shown = [nbformat.from_dict(cell) for cell in cells if is_learners(cell)]
-    told, lesson = facts(row.grades, result, row.called, row.penalty), release.lesson
-    return as_page(shown, told, lesson, title=title or lesson, notes=row.notes, report=f"../{lesson}.html")
+    page_facts, lesson = facts(row.grades, result, row.called, row.penalty), release.lesson
+    return as_page(shown, page_facts, lesson, title=title or lesson, notes=row.notes, report=f"../{lesson}.html")

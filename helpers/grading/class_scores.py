@@ -1,4 +1,4 @@
-"""What a class has in one lesson, read from nbgrader's gradebook and the grader's results."""
+"""The scores of a class in one lesson, read from nbgrader's gradebook and the grader's results."""
 
 import math
 import re
@@ -19,7 +19,7 @@ CHOICE = re.compile(r"^quiz_\d+ = [\"'](\w+)[\"']", re.MULTILINE)
 
 @dataclass
 class Column:
-    """One graded cell. kind: exercise, bonus, quiz or written."""
+    """One graded cell. kind: "exercise", "bonus", "quiz" or "written"."""
 
     grade_id: str
     name: str
@@ -28,7 +28,7 @@ class Column:
 
 
 class Grade(NamedTuple):
-    """One graded cell of one student; the fields are called as those of nbgrader's Grade."""
+    """The grade of one cell of one student, with fields named as in nbgrader's Grade."""
 
     student: str
     name: str
@@ -46,11 +46,12 @@ class Grade(NamedTuple):
 
 @dataclass
 class Row:
-    """One student. scores by grade_id, None while one waits for a person; total: None where nothing could be graded.
+    """One student's row of the report.
 
-    name: as the roster has it, empty where it has none; order: what rows are sorted by. late: seconds after nbgrader's
-    due date, extensions included. unanswered: grade_ids without an answer. grades: what the gradebook has of the cells.
-    feedback, page: addresses as seen from the report; feedback is empty where there is no page.
+    scores: by grade_id, None while an answer waits for manual grading. total: None if nothing could be graded.
+    bonus: the part of the total that is bonus. late: seconds after nbgrader's due date, extensions included.
+    unanswered: grade_ids without an answer. grades: the gradebook's. name: from the roster, may be empty. order: the
+    sort key. feedback, page: URLs relative to the report; feedback is empty if there is no such page.
     """
 
     student: str
@@ -59,7 +60,7 @@ class Row:
     penalty: float
     notes: list[str]
     status: str = "graded"  # or "waits for a person", "not graded"
-    bonus: float = 0.0  # of the total
+    bonus: float = 0.0
     late: float = 0.0
     unanswered: set[str] = field(default_factory=set)
     grades: list[Grade] = field(default_factory=list)
@@ -74,7 +75,7 @@ class Row:
 
     @property
     def days_late(self) -> int:
-        """Begun days."""
+        """Days late, where a day that has begun counts in full."""
         return math.ceil(self.late / 86_400)
 
 
@@ -84,18 +85,18 @@ class ClassReport:
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
-    written_waiting: int = 0  # answers to written questions that wait for a person
-    code_waiting: dict[str, list[str]] = field(default_factory=dict)  # student -> other answers that do
-    changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
-    missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
-    names: dict[str, str] = field(default_factory=dict)  # of all students of the gradebook that have one
-    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # what all students are sorted by
+    written_waiting: int = 0  # number of answers to written questions that wait for manual grading
+    code_waiting: dict[str, list[str]] = field(default_factory=dict)  # student -> code answers that wait for it
+    changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers changed since a person graded them
+    missing: list[str] = field(default_factory=list)  # the gradebook's students without a submission
+    names: dict[str, str] = field(default_factory=dict)  # student -> name, without students who have none
+    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # student -> sort key
     choices: dict[str, tuple[list[str], str]] = field(default_factory=dict)  # quiz -> its options and the right one
     title: str = ""  # of the lesson's notebook
 
     @property
     def totals(self) -> dict[str, float]:
-        """Of those who have one."""
+        """The totals of all students who have one."""
         return {row.student: row.total for row in self.rows if row.total is not None}
 
     @property
@@ -111,23 +112,23 @@ class ClassReport:
 
 
 def called(student: str, name: str) -> str:
-    """A student in a list or a sentence: the name with the id, or the id alone."""
+    """How a student is written in lists and sentences: the name with the id in parentheses, or the id alone."""
     return f"{name} ({student})" if name and name != student else student
 
 
 def full_name(student) -> str:
-    """The name of one of nbgrader's students."""
+    """The full name of an nbgrader Student, "" if there is none."""
     return f"{student.first_name or ''} {student.last_name or ''}".strip()
 
 
 def alphabetical(student) -> tuple[str, ...]:
-    """What one of nbgrader's students is sorted by, Ångström under A; each database has an alphabet of its own."""
+    """The sort key of an nbgrader Student, with Ångström under A. Each database sorts in its own way."""
     names = (unicodedata.normalize("NFKD", (name or "").casefold()) for name in (student.last_name, student.first_name))
     return (*("".join(char for char in name if not unicodedata.combining(char)) for name in names), student.id)
 
 
 def graded_cells(gradebook, lesson: str) -> list[Grade]:
-    """Every graded cell of every student of a lesson. MissingEntry where nothing of it was ever graded."""
+    """Every grade of every student in a lesson. Raises nbgrader's MissingEntry if nothing of it was ever graded."""
     from nbgrader import api
 
     rows = (
@@ -151,33 +152,38 @@ def graded_cells(gradebook, lesson: str) -> list[Grade]:
 
 
 def read_class(folders: Folders, lesson: str) -> ClassReport:
-    """The scores of everybody who was graded, hand-given ones included."""
+    """Read the scores of all students who were graded in a lesson, manual scores included."""
     release = course_release(folders.executed(lesson))
     report = ClassReport(lesson, title=release.title, choices=_choices(release))
+    positions = {grade_id: position for position, grade_id in enumerate(release.graded)}
+
+    def position_in_lesson(cell) -> int:
+        return positions.get(cell.name, len(positions))
+
     with open_gradebook(folders) as gradebook:
-        places = {grade_id: place for place, grade_id in enumerate(release.graded)}
         cells = gradebook.find_notebook(lesson, lesson).grade_cells
-        report.columns = [_column(cell) for cell in sorted(cells, key=lambda one: places.get(one.name, len(places)))]
+        report.columns = [_column(cell) for cell in sorted(cells, key=position_in_lesson)]
         due = read_due(folders, gradebook, lesson)
-        late = {one.student_id: due.late(one.total_seconds_late) for one in gradebook.assignment_submissions(lesson)}
-        students = {one.id: one for one in gradebook.students}
-        report.names = {student: name for student, one in students.items() if (name := full_name(one))}
-        report.orders = {student: alphabetical(one) for student, one in students.items()}
+        submissions = gradebook.assignment_submissions(lesson)
+        late = {submission.student_id: due.late(submission.total_seconds_late) for submission in submissions}
+        students = gradebook.students
+        report.names = {student.id: name for student in students if (name := full_name(student))}
+        report.orders = {student.id: alphabetical(student) for student in students}
         grades: dict[str, list[Grade]] = {}
-        for grade in sorted(graded_cells(gradebook, lesson), key=lambda one: places.get(one.name, len(places))):
+        for grade in sorted(graded_cells(gradebook, lesson), key=position_in_lesson):
             grades.setdefault(grade.student, []).append(grade)
         for student in sorted(grades, key=report.orders.__getitem__):
             result = read_result(folders, lesson, student)
-            if result is not None:  # else its recording was cut short; it is graded again next time
+            if result is not None:  # Without a result, recording was interrupted, and the next run grades this again.
                 report.results[student] = result
                 report.rows.append(_row(report, grades[student], result, late.get(student, 0.0), str(due)))
-        there = {*find_submissions(folders.submitted, lesson), *report.results}
-        report.missing = sorted(students.keys() - there, key=report.orders.__getitem__)
+        submitted = {*find_submissions(folders.submitted, lesson), *report.results}
+        report.missing = sorted(report.orders.keys() - submitted, key=report.orders.__getitem__)
     return report
 
 
 def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, due: str) -> Row:
-    """One student's row, and what it adds to the counts of the class."""
+    """Make one student's row, and add to the counts of `report`. late: in seconds. due: the due date in words."""
     student, penalty = grades[0].student, grades[0].penalty or 0.0
     scores = {grade.name: None if grade.waits else grade.score for grade in grades}
     given = [score for score in scores.values() if score is not None]
@@ -205,6 +211,7 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, 
 
 
 def number(value: float | None) -> str:
+    """Points as text with at most two decimals, "" for None."""
     return "" if value is None else f"{round(value, 2):.10g}"
 
 
@@ -217,7 +224,7 @@ def _column(cell) -> Column:
 
 
 def is_unanswered(grade, result: Result | None) -> bool:
-    """Whether a cell without points has no answer at all; nbgrader gives an untouched written one 0 at once."""
+    """Whether a grade of zero means that there is no answer. nbgrader gives untouched written answers 0 by itself."""
     if grade.manual_score is not None or grade.needs_manual_grade or grade.score:
         return False
     if not grade.name.startswith("check_"):
@@ -226,7 +233,7 @@ def is_unanswered(grade, result: Result | None) -> bool:
 
 
 def _choices(release: Release) -> dict[str, tuple[list[str], str]]:
-    """quiz -> its options, as the release names them, and the right one, as the solution has it."""
+    """The options of each quiz, from the release, and the right one, from the solution."""
     right = {}
     for name, source in release.solved.items():
         if name.startswith("quiz_") and (match := CHOICE.search(source)):

@@ -1,4 +1,4 @@
-"""nbgrader's own commands, and Formgrader's buttons, take the course's way: its judge, and its feedback pages."""
+"""Make nbgrader's commands and Formgrader's buttons use the course's judge and the course's feedback pages."""
 
 import logging
 from fnmatch import fnmatchcase
@@ -21,7 +21,7 @@ from helpers.grading.record import read_result
 
 
 class CourseAutograde(Autograde):
-    """In place of nbgrader's own converter, with its options --force, --student and create_student."""
+    """Grades with the course's judge, and has the options --force, --student and create_student of the original."""
 
     unsafe = Bool(False, help="Run learner code without a sandbox where there is no bubblewrap.").tag(config=True)
     jobs = Integer(0, help="How many judges work side by side; 0: one for each core, at most two.").tag(config=True)
@@ -60,19 +60,18 @@ class CourseAutograde(Autograde):
 
 
 class FeedbackPage(Exporter):
-    """A learner's notebook with points, reports and comments. `resources["nbgrader"]` holds what `facts` returns."""
+    """A learner's notebook with points, reports and comments, made from the facts in `resources["nbgrader"]`."""
 
     file_extension = ".html"
 
-    def from_notebook_node(self, nb, resources=None, **more):
-        nb, resources = super().from_notebook_node(nb, resources, **more)
-        told = resources["nbgrader"]
-        return as_page(nb.cells, told["facts"], told["notebook"]), resources
+    def from_notebook_node(self, nb, resources=None, **kwargs):
+        nb, resources = super().from_notebook_node(nb, resources, **kwargs)
+        nbgrader = resources["nbgrader"]
+        return as_page(nb.cells, nbgrader["facts"], nbgrader["notebook"]), resources
 
 
 class CourseFeedback(GenerateFeedback):
-    """In place of nbgrader's own pages: the course's (helpers/grading/notebook_page.py), written anew each time. The
-    class report, which links to them, is written after them."""
+    """Writes the course's feedback pages (grading/notebook_page.py), then the class report, which links to them."""
 
     preprocessors = List([GetGrades])
 
@@ -80,7 +79,7 @@ class CourseFeedback(GenerateFeedback):
         return FeedbackPage
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        self.force = True  # else nbgrader keeps a page that is older than its points
+        self.force = True  # Otherwise nbgrader would keep pages that are older than the points.
         return super().init_destination(assignment_id, student_id)
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict:
@@ -92,9 +91,9 @@ class CourseFeedback(GenerateFeedback):
         result = read_result(from_coursedir(self.coursedir), lesson, student)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             recorded = gradebook.find_submission_notebook(nbgrader["notebook"], lesson, student)
-            handed_in = recorded.assignment
-            name = called(student, full_name(handed_in.student))
-            seconds = read_due(from_coursedir(self.coursedir), gradebook, lesson).late(handed_in.total_seconds_late)
+            submitted = recorded.assignment
+            name = called(student, full_name(submitted.student))
+            seconds = read_due(from_coursedir(self.coursedir), gradebook, lesson).late(submitted.total_seconds_late)
             late = lateness(seconds) if seconds else ""
             nbgrader["facts"] = facts(recorded.grades, result, name, recorded.late_submission_penalty or 0.0, late)
         return resources
@@ -107,7 +106,7 @@ class CourseFeedback(GenerateFeedback):
 
 
 def write_feedback(config, lesson: str) -> None:
-    """Feedback pages for everybody who was graded: the converter is started without its program."""
+    """Write feedback pages for all students who were graded. This calls nbgrader's converter without its program."""
     from nbgrader.coursedir import CourseDirectory
 
     coursedir = CourseDirectory(config=config)
@@ -121,6 +120,6 @@ def write_feedback(config, lesson: str) -> None:
 
 
 def install() -> None:
-    """Let nbgrader's commands and Formgrader use these converters; called by nbgrader_config.py."""
+    """Replace nbgrader's converters in its commands and in Formgrader. Called by nbgrader_config.py."""
     replace_converter("Autograde", "autogradeapp", CourseAutograde)
     replace_converter("GenerateFeedback", "generatefeedbackapp", CourseFeedback)

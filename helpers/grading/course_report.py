@@ -1,4 +1,4 @@
-"""`course report`: all graded lessons on one page, students by lessons, and a CSV file of the same."""
+"""`course report`: a page with the scores of all students in all graded lessons, and the same as a CSV file."""
 
 import argparse
 import statistics
@@ -11,13 +11,15 @@ from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.pool import GradingStopped
 from helpers.grading.safe_text import as_table, template
 
-DROP, HALF = 0.25, 0.5  # of the points: so far below one's own earlier lessons, or so few of all, is falling behind
-HARDEST, COMMONEST = 2, 3  # exercises and mistakes that are named of each lesson
+# A student has fallen behind if the fraction of points drops this far below earlier lessons, or is less than half.
+DROP, HALF = 0.25, 0.5
+HARDEST, COMMONEST = 2, 3  # number of exercises and of mistakes that are listed for each lesson
 
 
 @dataclass
 class Student:
-    """One student over the lessons. rows: by lesson, where something was handed in. behind: why, in words."""
+    """One student. order: the sort key. rows: by lesson, for lessons with a submission. missing: lessons without one.
+    behind: the reasons why the student fell behind, in words, or none."""
 
     student: str
     name: str
@@ -53,14 +55,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_course(folders: Folders) -> tuple[list[ClassReport], list[Student]]:
-    """The lessons of which something was graded, and the students in the order of their names."""
+    """Read the lessons of which something was graded, and the students, sorted by name."""
     from nbgrader.api import MissingEntry
 
     lessons = []
     for lesson in folders.lessons() if folders.gradebook.is_dir() else ():
         try:
             report = read_class(folders, lesson)
-        except MissingEntry:  # nothing of it was ever graded
+        except MissingEntry:  # Nothing of this lesson was ever graded.
             continue
         if report.rows:
             lessons.append(report)
@@ -69,50 +71,51 @@ def read_course(folders: Folders) -> tuple[list[ClassReport], list[Student]]:
     students: dict[str, Student] = {}
     for report in lessons:
         for row in report.rows:
-            one = students.setdefault(row.student, Student(row.student, row.name, row.order))
-            one.rows[report.lesson] = row
-        for student in report.missing:
-            name = report.names.get(student, "")
-            students.setdefault(student, Student(student, name, report.orders[student])).missing.append(report.lesson)
-    for one in students.values():
-        one.behind = fell_behind(one, lessons)
-    return lessons, sorted(students.values(), key=lambda one: one.order)
+            student = students.setdefault(row.student, Student(row.student, row.name, row.order))
+            student.rows[report.lesson] = row
+        for student_id in report.missing:
+            student = Student(student_id, report.names.get(student_id, ""), report.orders[student_id])
+            students.setdefault(student_id, student).missing.append(report.lesson)
+    for student in students.values():
+        student.behind = fell_behind(student, lessons)
+    return lessons, sorted(students.values(), key=lambda student: student.order)
 
 
 def fell_behind(student: Student, lessons: list[ClassReport]) -> list[str]:
-    """Why a student fell behind, in words; empty where none of it holds. What a person has not graded yet counts
-    neither as points nor as missing ones."""
+    """The reasons why a student fell behind, in words, or none. Answers that a person has not graded yet are left out
+    of the points and of the maximum."""
     reasons = []
     if student.missing and student.missing[-1] == lessons[-1].lesson:
-        since = next(i for i in range(len(lessons)) if all(one.lesson in student.missing for one in lessons[i:]))
+        since = next(i for i in range(len(lessons)) if all(later.lesson in student.missing for later in lessons[i:]))
         reasons.append(f"nothing since {lessons[since - 1].lesson}" if since else "nothing handed in at all")
     elif len(student.missing) > 1:
         reasons.append(f"{len(student.missing)} of {len(lessons)} lessons missing")
     handed_in = [report for report in lessons if report.lesson in student.rows]
     fractions = {report.lesson: fraction(student.rows[report.lesson], report) for report in handed_in}
-    earned = {lesson: part for lesson, part in fractions.items() if part is not None}
+    earned = {lesson: value for lesson, value in fractions.items() if value is not None}
     if earned:
-        *before, now = earned.values()
-        mean_before = statistics.mean(before) if before else 0.0
-        if mean_before - now > DROP:
-            reasons.append(f"{now:.0%} in {[*earned][-1]}, {mean_before:.0%} before")
+        *earlier, last = earned.values()
+        earlier_mean = statistics.mean(earlier) if earlier else 0.0
+        if earlier_mean - last > DROP:
+            reasons.append(f"{last:.0%} in {[*earned][-1]}, {earlier_mean:.0%} before")
         elif (mean := statistics.mean(earned.values())) < HALF:
             reasons.append(f"{mean:.0%} of the points so far")
     return reasons
 
 
 def fraction(row: Row, report: ClassReport) -> float | None:
-    """Of the points of what is graded, what a student has; None where nothing is."""
-    graded = [one for one in report.columns if one.kind != "bonus" and row.scores.get(one.grade_id) is not None]
+    """The fraction that a student has of the points of all graded exercises; None if none is graded."""
+    columns = [column for column in report.columns if column.kind != "bonus"]
+    graded = [column for column in columns if row.scores.get(column.grade_id) is not None]
     worth = sum(column.worth for column in graded)
     return sum(row.scores[column.grade_id] or 0.0 for column in graded) / worth if worth else None
 
 
-def stumbled(report: ClassReport) -> dict:
-    """What a lesson's class stumbled over most: its hardest exercises and its commonest mistakes."""
-    known = [(value, column.name) for column in report.columns if (value := difficulty(report, column)) is not None]
-    hardest = [f"{name} ({value:.0%} of the points)" for value, name in sorted(known)[:HARDEST] if value < 0.995]
-    common = [one for one in mistakes(report) if one["count"] > 1][:COMMONEST]
+def lesson_row(report: ClassReport) -> dict:
+    """The template's row for one lesson, with its hardest exercises and its most frequent mistakes."""
+    means = [(mean, column.name) for column in report.columns if (mean := difficulty(report, column)) is not None]
+    hardest = [f"{name} ({mean:.0%} of the points)" for mean, name in sorted(means)[:HARDEST] if mean < 0.995]
+    common = [mistake for mistake in mistakes(report) if mistake["count"] > 1][:COMMONEST]
     return {
         "lesson": report.lesson,
         "title": report.title or report.lesson,
@@ -121,12 +124,13 @@ def stumbled(report: ClassReport) -> dict:
         "mean": f"{statistics.mean(report.totals.values()):.1f}" if report.totals else "–",
         "worth": number(report.worth),
         "hardest": hardest,
-        "common": [f"{one['label']} in {one['exercise']} ({one['count']} students)" for one in common],
+        "common": ["{label} in {exercise} ({count} students)".format_map(mistake) for mistake in common],
         "to_grade": report.to_grade,
     }
 
 
 def _cell(student: Student, report: ClassReport) -> dict:
+    """The template's cell for one student in one lesson."""
     row = student.rows.get(report.lesson)
     if row is None:
         return {"kind": "none", "text": "missing"} if report.lesson in student.missing else {"kind": "", "text": "–"}
@@ -142,9 +146,9 @@ def _cell(student: Student, report: ClassReport) -> dict:
 
 
 def as_page(lessons: list[ClassReport], students: list[Student]) -> str:
-    """The whole page; everything in it that came from learners is escaped text."""
+    """The report as an HTML page. All text that came from learners is escaped."""
     return template("course_report.html.jinja", number=number).render(
-        lessons=[stumbled(lesson) for lesson in lessons],
+        lessons=[lesson_row(lesson) for lesson in lessons],
         students=[(student, [_cell(student, lesson) for lesson in lessons]) for student in students],
         behind=[student for student in students if student.behind],
         worth=number(sum(lesson.worth for lesson in lessons)),
@@ -152,7 +156,7 @@ def as_page(lessons: list[ClassReport], students: list[Student]) -> str:
 
 
 def as_csv(lessons: list[ClassReport], students: list[Student]) -> str:
-    """One line a student: points and status of each lesson, the total, why one fell behind."""
+    """One line per student: points and status of each lesson, the total, and why the student fell behind."""
     names = [name for lesson in lessons for name in (lesson.lesson, f"{lesson.lesson} status")]
     rows = [["student", "name", *names, "total", "maximum", "fell behind"]]
     worth = number(sum(lesson.worth for lesson in lessons))

@@ -1,4 +1,4 @@
-"""Which version of a lesson is here: what it is judged by must be the same wherever a class is judged."""
+"""The version of a lesson, which has to be the same on all computers that judge one class."""
 
 import hashlib
 import json
@@ -10,8 +10,8 @@ from helpers.released import released_notebook
 
 
 def version_of(lesson: str) -> str:
-    """A hash of everything that a verdict depends on: the course's sources, keys and data, the lesson's answer key and
-    release, Python, torch and NumPy. lesson: its name."""
+    """A hash of everything that a verdict on `lesson` depends on: the course's code, answer keys and data, the lesson's
+    release, and the versions of Python, torch and NumPy."""
     root = HELPERS.parent
     digest = hashlib.sha256(f"{lesson} {sys.version_info[:2]}".encode())
     for package in ("torch", "numpy"):

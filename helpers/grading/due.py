@@ -1,6 +1,7 @@
-"""When a lesson is due, in the class's own time: zones, the grace period, and how late is late.
+"""Due dates of lessons in the class's time zone, and how late a submission is, with a grace period.
 
-The due date itself is nbgrader's, in UTC. `due.json` in the class's folder has what nbgrader has no place for.
+nbgrader stores the due dates themselves, in UTC. The time zone and the grace periods, for which it has no field, are
+stored in `due.json` in the class's folder.
 """
 
 import argparse
@@ -20,7 +21,8 @@ UNITS = {"m": 60, "h": 3600, "d": 86_400}
 
 
 def zone_of(name: str) -> tzinfo:
-    """A zone by its IANA name or offset; "" is this computer's. CourseError: PST means three zones, IST too."""
+    """A time zone by its IANA name or UTC offset; "" is this computer's. Raises CourseError for anything else, such as
+    PST and IST, because each of these abbreviations means three zones."""
     if not name:
         return tzlocal()
     if name in ("UTC", "GMT", "Z"):
@@ -28,25 +30,25 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name) if "/" in name else datetime.strptime(name, "%z").tzinfo
     except (ZoneInfoNotFoundError, ValueError):
-        known = "Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
-        raise CourseError(f"{name!r} is not a known time zone. {known}") from None
+        hint = "Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
+        raise CourseError(f"{name!r} is not a known time zone. {hint}") from None
 
 
 def class_zone(folders: Folders | None = None) -> tzinfo:
-    """The zone that the class was given, else course.toml's, else this computer's."""
+    """The time zone that was set for the class, or else in course.toml, or else this computer's."""
     return zone_of((_facts(folders).get("timezone") if folders else "") or course().timezone)
 
 
 @dataclass(frozen=True)
 class Due:
-    """moment: in UTC without a zone, as nbgrader has it; None where the lesson is never due."""
+    """When a lesson is due. moment: in UTC and without tzinfo, as in nbgrader; None if the lesson is never due."""
 
     moment: datetime | None
     grace: timedelta
     zone: tzinfo
 
     def late(self, seconds: float) -> float:
-        """Seconds after the due date that count as late; none within the grace period."""
+        """By how much a submission is late, `seconds` after the due date: 0 if that is within the grace period."""
         return seconds if seconds > self.grace.total_seconds() else 0.0
 
     def __str__(self) -> str:
@@ -60,17 +62,18 @@ class Due:
 
 
 def lateness(seconds: float) -> str:
-    """How late something is, in true words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
+    """How late something is, in words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
     if seconds < 60:
         return "less than a minute"
     minutes = round(seconds / 60)
     days, hours = divmod(minutes // 60, 24)
     units = [(days, "day"), (hours, "hour"), (minutes % 60, "minute")]
-    first = next(place for place, (count, _) in enumerate(units) if count)
+    first = next(i for i, (count, _) in enumerate(units) if count)
     return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in units[first : first + 2] if count)
 
 
 def read_due(folders: Folders, gradebook, lesson: str) -> Due:
+    """When a lesson is due. gradebook: nbgrader's, open."""
     from nbgrader.api import MissingEntry
 
     try:
@@ -90,9 +93,9 @@ def add_due_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> None:
-    """Write down what the command line says of times; it holds until another command says otherwise.
+    """Store the due date, grace period and time zone of the command line, until another command changes them.
 
-    A time such as 2026-11-03 23:59 is in the class's zone, if it names no offset.
+    A time without an offset, such as 2026-11-03 23:59, is in the class's time zone.
     """
     if not (args.due or args.grace or args.timezone):
         return

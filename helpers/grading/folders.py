@@ -1,4 +1,4 @@
-"""Where the teacher's end keeps its files, as nbgrader_config.py says."""
+"""Where the files of a class are, according to nbgrader_config.py."""
 
 import os
 import tempfile
@@ -19,12 +19,12 @@ class Folders:
     submitted: Path
     autograded: Path
     feedback: Path
-    gradebook: Path  # the folder that holds all of these but `source` and `release`
+    gradebook: Path  # the folder that contains all of these except `source` and `release`
     db_url: str
     course_id: str
 
     def notebook(self, lesson: str) -> Path:
-        """Somebody's working copy; the release is made of the solution notebook (helpers/released)."""
+        """The working copy of a lesson's notebook. The release is made from the solution (helpers/released)."""
         return self.release / lesson / f"{lesson}.ipynb"
 
     def executed(self, lesson: str) -> Path:
@@ -39,22 +39,22 @@ class Folders:
         return self.gradebook / "batches" / f"{lesson}.json"
 
     def drawn(self, lesson: str) -> Path:
-        """The inputs of the batch and what is right for them, drawn once for all judges."""
+        """The inputs of the batch and the correct results for them, which are drawn once for all judges."""
         return self.gradebook / "batches" / f"{lesson}.drawn.npz"
 
     def result(self, lesson: str, student: str) -> Path:
-        """What the grader found in one submission; written last, so it says that the submission is finished."""
+        """The result of one submission. It is written last, so a submission that has it is finished."""
         return self.gradebook / "batches" / lesson / f"{student}.json"
 
     def report(self, lesson: str, kind: str) -> Path:
         return self.gradebook / "reports" / f"{lesson}.{kind}"
 
     def submission_page(self, lesson: str, student: str) -> Path:
-        """One submission to read, as the report links to it."""
+        """The page that shows one submission, to which the class report links."""
         return self.gradebook / "reports" / lesson / f"{student}.html"
 
     def lesson(self, name: str) -> str:
-        """A lesson by its name or number. Raises CourseError, which lists the lessons, if there is none."""
+        """The name of a lesson, from its name or number. If there is none, CourseError lists all lessons."""
         return course().lesson(name).name
 
     def lessons(self) -> list[str]:
@@ -62,6 +62,7 @@ class Folders:
 
 
 def from_coursedir(coursedir) -> Folders:
+    """The folders that nbgrader's CourseDirectory names."""
     root = Path(coursedir.root)
     submitted = root / coursedir.submitted_directory
     return Folders(
@@ -77,7 +78,7 @@ def from_coursedir(coursedir) -> Folders:
 
 
 def load(gradebook: str | Path | None = None):
-    """The folders, and nbgrader's whole configuration. gradebook: another folder than the configured one."""
+    """The folders, and nbgrader's full configuration. gradebook: another class's folder than the configured one."""
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config.loader import PyFileConfigLoader
 
@@ -94,12 +95,12 @@ def load(gradebook: str | Path | None = None):
 
 
 def shown(path: Path | str) -> str:
-    """A path as a person at this prompt would type it."""
+    """A path relative to the current directory, as a person would type it."""
     return os.path.relpath(path)
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """The whole file or nothing, whenever the process is killed."""
+    """Write a file completely or not at all, even if the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:

@@ -1,4 +1,4 @@
-"""`course grade LESSON`: judge the whole class, record it in nbgrader's gradebook, write the class report."""
+"""`course grade LESSON`: judge all submissions, record them in nbgrader's gradebook, and write the class report."""
 
 import argparse
 import contextlib
@@ -35,20 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
     )
-    alone = parser.add_mutually_exclusive_group()
-    alone.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--scheduler", metavar="ADDRESS", help="let the workers of this dask scheduler judge, as in tcp://HOST:8786"
     )
-    alone.add_argument(
+    mode.add_argument(
         "--cluster", metavar="local:N", type=_local, help="the same with N workers that are started here, to try it"
     )
-    alone.add_argument(
+    mode.add_argument(
         "--ci",
         metavar="FILE.ipynb",
         type=Path,
         help="grade this notebook alone, without a gradebook: exit code 0 with all points, 1 where some are missing",
     )
-    alone.add_argument(
+    mode.add_argument(
         "--gradescope",
         metavar="FOLDER",
         type=Path,
@@ -65,7 +65,7 @@ def _local(text: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Grade and print a summary. Raises CourseError where grading could not be done."""
+    """Grade and print a summary. Raises CourseError if grading was not possible."""
     try:
         if args.ci is not None:
             from helpers.grading.one_notebook import grade_file
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
                 f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
                 "submitted/."
             )
-        gc.disable()  # nothing that imports make is ever thrown away: looking for it takes a quarter of their time
+        gc.disable()  # Searching imported objects for garbage finds none, and takes a quarter of the import time.
         try:
             from helpers.grading import batch  # noqa: F401
 
@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
+    """Grade args.lesson, write its pages, print a summary and return the results."""
     from helpers.grading.batch import GradingOptions, grade_lesson
 
     lesson, began = args.lesson, time.monotonic()
@@ -118,17 +119,17 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     changed = [lesson] if differs(folders.notebook(lesson), folders.executed(lesson)) else []
     for line in told_of_working_copies(changed, "graded against"):
         print(f"  {line}")
-    place = folders.db_url.removeprefix("sqlite:///")
-    place = place.split("@")[-1] if place == folders.db_url else shown(place)
-    print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {place}")
+    database = folders.db_url.removeprefix("sqlite:///")
+    database = database.split("@")[-1] if database == folders.db_url else shown(database)  # without a password
+    print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {database}")
     if has_pages(folders, lesson):
         print(f"  feedback: {shown(folders.feedback)}")
     return outcome.results
 
 
 def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
-    """The class report, which is returned, and the feedback pages, where there are some or `feedback` asks for them:
-    none may tell of older points."""
+    """Write the class report, which is returned, and the feedback pages, if they are requested or if there are some
+    already, because none may show outdated points."""
     from helpers.grading.class_report import write_report
     from helpers.grading.converters import write_feedback
 
@@ -145,7 +146,7 @@ def has_pages(folders: Folders, lesson: str) -> bool:
 
 
 def summary(graded: str, results: list[Result], report) -> list[str]:
-    """The lines that FEEL.md's teacher reads."""
+    """The lines that the command prints. graded: the beginning of the first line. report: the lesson's ClassReport."""
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
     if totals:
         graded += f" · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"
@@ -197,7 +198,7 @@ def _short(flags: list[str]) -> str:
 
 
 class ProgressBar(contextlib.AbstractContextManager):
-    """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
+    """Shows progress as a bar in a terminal, and as a few plain lines elsewhere. Use it as a context manager."""
 
     def __init__(self, lesson: str):
         self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
@@ -227,8 +228,8 @@ class ProgressBar(contextlib.AbstractContextManager):
 
     def slow(self, count: int) -> None:
         take = "takes long, as it trains a model or waits" if count == 1 else "take long, as they train a model or wait"
-        how = f"{count} {_plural(count)} {take}; each is recorded when it is judged"
-        (self.bar.console.print if self.bar is not None else print)(how)
+        line = f"{count} {_plural(count)} {take}; each is recorded when it is judged"
+        (self.bar.console.print if self.bar is not None else print)(line)
 
 
 def _plural(total: int) -> str:

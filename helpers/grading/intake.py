@@ -1,7 +1,7 @@
-"""From a folder that was handed in to cells that can be judged.
+"""Read submitted folders and turn their notebooks into cells that can be judged.
 
-Whatever is odd is flagged for a person; what cannot be read becomes a submission with a `problem`. Nothing here
-raises because of what a learner handed in, so one odd file never stops a class.
+Anything unusual is flagged for a person, and a submission that cannot be read gets a `problem`. Submitted files never
+make this module raise an error, so that no single one stops the grading of a class.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from helpers.grading.repository_files import notebooks_below
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
 
-MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
-FORBIDDEN_IN_NAMES = set('<>"\\[]*?')  # Formgrader writes names into its pages, nbgrader into patterns of paths
-MOST_NOTEBOOKS = 12  # of one submission, of which the answered one is looked for
+MOST_NAME = 128  # bytes of a student's id, which names a folder, a file and a row of the gradebook
+FORBIDDEN_IN_NAMES = set('<>"\\[]*?')  # Formgrader copies ids into its pages unescaped, nbgrader into glob patterns.
+MOST_NOTEBOOKS = 12  # of one submission, which are searched for the one that has answers
 
 
 def find_submissions(submitted: Path, lesson: str) -> list[str]:
-    """The students who handed in something for this lesson, sorted."""
+    """The sorted ids of all students who submitted something for this lesson."""
     return [folder.name for folder in _student_folders(submitted) if os.path.lexists(folder / lesson)]
 
 
 def find_misplaced(submitted: Path, lesson: str) -> dict[str, str]:
-    """A sentence for each student whose notebook of this lesson lies outside of the folder that it is expected in."""
+    """A sentence for each student whose notebook of this lesson is not in the folder where it is expected."""
     sentences = {}
     for folder in _student_folders(submitted):
         loose = sorted(path.name for path in folder.glob("*.ipynb") if lesson in path.name)
@@ -46,14 +46,14 @@ def find_misplaced(submitted: Path, lesson: str) -> dict[str, str]:
 def _student_folders(submitted: Path) -> list[Path]:
     folders = []
     for folder in submitted.iterdir() if submitted.is_dir() else ():
-        with contextlib.suppress(OSError):  # one that nobody may look into holds no submission
+        with contextlib.suppress(OSError):  # A folder without read permission counts as empty.
             if not folder.name.startswith(".") and folder.is_dir():
                 folders.append(folder)
     return sorted(folders)
 
 
 def name_problem(student: str) -> str | None:
-    """Why a folder's name cannot be a student's, as gradebook, page or terminal could not show it; else None."""
+    """Why a folder's name cannot be a student's id: it's too long, or unsafe to show. None if it can be one."""
     can_be_shown = student == one_line(student) and not FORBIDDEN_IN_NAMES & set(student)
     if can_be_shown and len(student.encode("utf-8", "replace")) <= MOST_NAME:
         return None
@@ -61,7 +61,7 @@ def name_problem(student: str) -> str | None:
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
-    """Read what `student` handed in. notebooks: the folder of all lessons, to name a wrong one."""
+    """Read the submission of `student`. notebooks: the folder of all lessons, to tell which one a wrong notebook is."""
     folder = submitted / student / release.lesson
     submission = Submission(student, release.lesson, [], sha="")
     digest = hashlib.sha256()
@@ -71,10 +71,10 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         digest.update(content)
         cells = parse_cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
-        unread = _leave_out_newer_syntax(cells, release, submission.flags)
+        left_out = _leave_out_newer_syntax(cells, release, submission.flags)
         submission.cells = merge_cells(cells, release, submission.flags)
         submission.folder = path.parent
-        _wait_for_a_person(submission, release, unread, "what was left out")
+        _wait_for_a_person(submission, release, left_out, "what was left out")
         missing = missing_packages(submission.cells, path.parent)
         packages = " and ".join(sorted(set(missing.values())))
         _wait_for_a_person(submission, release, missing.keys(), f"{packages}, which the grader does not have")
@@ -86,7 +86,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         files = b"".join(f"{name} {len(data)} ".encode() + data for name, data in beside.items())
     except Unreadable as problem:
         submission.problem = one_line(str(problem))
-    except Exception as error:  # whatever is odd about one submission, the others are graded
+    except Exception as error:  # Whatever is wrong with one submission, the others are graded.
         reason = f"{type(error).__name__}: {error}"
         submission.problem = one_line(f"This submission cannot be read ({reason}). Ask for it again.")
     if submission.problem:
@@ -98,21 +98,22 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
 
 
 def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str]) -> set[str]:
-    """Turn statements that only a newer Python can read into comments, and return the names that they would bind."""
+    """Comment out statements that only a newer Python can parse, and return the names that they would bind."""
     names: set[str] = set()
     for cell in cells:
         if cell["cell_type"] == "code" and cell["ran"] is not False and cell["source"] not in release.sources:
             cell["source"], left_out = without_newer_syntax(cell["source"], ran=bool(cell["ran"]))
             names.update(*map(names_bound, left_out))
             where = f"Cell {grade_id_of(cell) or cell['id'] or 'without a name'} has a statement"
-            home = ", though it ran at home" if cell["ran"] else ", and a newer one may"
-            told = f"{where} that the grader's Python {HERE} cannot read{home}; left out: "
-            flags += [told + statement.split("\n")[0][:60] for statement in left_out]
+            elsewhere = ", though it ran at home" if cell["ran"] else ", and a newer one may"
+            flag = f"{where} that the grader's Python {HERE} cannot read{elsewhere}; left out: "
+            flags += [flag + statement.split("\n")[0][:60] for statement in left_out]
     return names
 
 
 def _wait_for_a_person(submission: Submission, release: Release, names: Set[str], without: str) -> None:
-    """Let exercises that depend on `names`, which are not bound here, wait for a person. without: what they lack."""
+    """Let exercises that depend on `names`, which are unbound in the grader, wait for a person. without: what is
+    missing, for the flag."""
     if not names:
         return
     code = TopLevel(cell.source for cell in submission.cells if cell.runs)
@@ -126,9 +127,10 @@ def _wait_for_a_person(submission: Submission, release: Release, names: Set[str]
 
 
 def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
-    """The notebook in the folder: of several the one that holds answers, of the right name if that has some.
+    """The notebook to grade: of several, the one with the expected name if it has answers, else that with most answers.
 
-    Where none lies there but folders do, the one in them; of a clone of the course the learner's, never the solution.
+    Subfolders are searched if the folder itself has no notebook; in a clone of the course, the solution never counts.
+    Raises Unreadable if there is no notebook.
     """
     expected = f"{release.lesson}.ipynb"
     candidates = _find_notebooks(folder, release, expected)
@@ -164,8 +166,8 @@ def _find_notebooks(folder: Path, release: Release, expected: str) -> list[Path]
 
 
 def _count_answers(path: Path, release: Release) -> tuple[int, int]:
-    """How many answers a notebook holds that differ from the release, and how many cells of the lesson; -1, -1 where it
-    cannot be read. The published solution's own notebook holds no answers of a learner's."""
+    """The number of a notebook's answers that differ from the release, and the number of its cells of this lesson. Both
+    are -1 if the notebook cannot be read; the first is -1 if it is the published solution."""
     try:
         cells = read_cells(path)
     except Unreadable:
@@ -174,49 +176,49 @@ def _count_answers(path: Path, release: Release) -> tuple[int, int]:
     sources = [(name, cell["source"]) for cell, name in identified if name is not None]
     if is_published(sources, release):
         return -1, len(sources)
-    answers = sum(is_learners(release.graded[n]) and squeezed(source) not in release.texts for n, source in sources)
-    return answers, len(sources)
+    edited = [name for name, source in sources if squeezed(source) not in release.texts]
+    return sum(is_learners(release.graded[name]) for name in edited), len(sources)
 
 
 def lesson_of(path: Path, releases: list[Release]) -> tuple[str | None, int]:
-    """Which lesson's notebook a file is, and how many of its answers differ from the release; None, -1 where its cells
-    do not say so, or it cannot be read."""
+    """The lesson to which a notebook belongs, and the number of its answers that differ from the release. Returns None
+    and -1 if its cells do not tell the lesson, or if it cannot be read."""
     try:
         cells = read_cells(path)
     except Unreadable:
         return None, -1
     ids = {grade_id_of(cell) for cell in cells} - {None}
     named = [ids & release.graded.keys() if ids else identify_cells(cells, release) for release in releases]
-    shared = [len(_telling(names)) for names in named]
-    if not any(shared):
+    counts = [len(_specific_to_lesson(names)) for names in named]
+    if not any(counts):
         return None, -1
-    best = releases[shared.index(max(shared))]
+    best = releases[counts.index(max(counts))]
     return best.lesson, _count_answers(path, best)[0]
 
 
 def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, name: str) -> None:
     """Raise Unreadable for a notebook that has cells of another lesson and none of this one."""
-    ids = _telling(map(grade_id_of, cells))
+    ids = _specific_to_lesson(map(grade_id_of, cells))
     if not ids or ids & set(release.graded):
         return
     others = [path for path in sorted(notebooks.glob("*/*.ipynb")) if path.stem == path.parent.name]
-    shared = {path.stem: len(ids & read_release(path).graded.keys()) for path in others if path.stem != release.lesson}
-    best = max(shared, key=lambda lesson: shared[lesson], default=None)
-    if best and shared[best]:
+    counts = {path.stem: len(ids & read_release(path).graded.keys()) for path in others if path.stem != release.lesson}
+    best = max(counts, key=lambda lesson: counts[lesson], default=None)
+    if best and counts[best]:
         raise Unreadable(f"{name} is the notebook of {best}, not of {release.lesson}. Ask for the right one.")
 
 
-def _telling(names: Iterable[str | None]) -> set[str]:
-    """The names of cells that say which lesson this is: those that do not occur in every lesson."""
+def _specific_to_lesson(names: Iterable[str | None]) -> set[str]:
+    """The names of cells that do not occur in every lesson."""
     in_every_lesson = ("setup", "quiz_", "written_")
     return {name for name in names if name and not name.removeprefix("check_").startswith(in_every_lesson)}
 
 
 def _read_timestamp(folder: Path, flags: list[str]) -> str | None:
-    """The time of the submission that nbgrader's collect writes beside the notebook."""
+    """The time of the submission, which nbgrader's collect writes to timestamp.txt; None if there is no such file."""
     path = folder / "timestamp.txt"
     try:
-        if any(folder.glob("timestamp ([0-9]*).txt")):  # as `course collect` calls one that a learner made
+        if any(folder.glob("timestamp ([0-9]*).txt")):  # `course collect` renames a learner's own file like this.
             flags.append("a timestamp.txt was handed in with the notebook; it says nothing about the time")
         if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
             return None

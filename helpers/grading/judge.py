@@ -1,6 +1,6 @@
-"""The trusted side of grading: fresh inputs go into the sandbox, raw tensors come back, the verdict is made here.
+"""The trusted part of grading: it sends fresh inputs into the sandbox, gets raw tensors back, and decides the verdict.
 
-A Judge knows a lesson and holds its sandbox; a Trial is one submission before it, with the verdicts so far.
+A Judge has a lesson and its sandbox. A Trial is one submission that it judges, with the verdicts so far.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ from helpers.grading.submission import Cell, SubmissionReport
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
 
-TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
+TOO_DEEP = "Its code is nested too deeply to be analyzed; grade it by hand."
 TOO_LONG = "It took longer than a submission may, so not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
-RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
-MAX_FUTILE = 2  # such retries of one submission that were too slow again
+RETRY_TIME = 4.0  # An answer that was too slow is tried again with this many times its time limit.
+MAX_FUTILE = 2  # A submission gets no further retries after this many of them were too slow as well.
 HURRIED = 20.0  # seconds that a submission may take while others wait for their turn
-ABSENT = ("missing", "none")  # what a name is bound to that is no answer
+ABSENT = ("missing", "none")  # kinds of bindings, as in inside/answers.py, which mean that there is no answer
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
@@ -48,12 +48,12 @@ LOST_WORDS = {
 
 
 class Judge(contextlib.AbstractContextManager):
-    """Judges submissions of one lesson, with inputs drawn from `seed`. Use as a context manager.
+    """Judges submissions of one lesson, with inputs drawn from `seed`. Use it as a context manager.
 
-    lesson: its name or number. unsafe: run learner code in a plain process where there is no bubblewrap.
-    notebook: submissions are notebook cells, else loose files. keys: those of another judge of the same lesson and
-    seed.
-    Raises CourseError (unknown lesson), GraderBroken (the lesson is not built), SandboxMissing.
+    lesson: name or number. unsafe: run learner code in an ordinary process if bubblewrap is missing.
+    notebook: whether submissions are notebook cells or loose files. keys: the answer keys of another judge with the
+    same lesson and seed, to save time.
+    Raises CourseError (unknown lesson), GraderBroken (the lesson is not built) or SandboxMissing.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Judge(contextlib.AbstractContextManager):
         files: dict[str, bytes] | None = None,
         hurried: bool = False,
     ) -> SubmissionReport:
-        """Run the learner's cells in order and judge each exercise at its check cell; one that is not answered
-        there, or has none, at the end.
+        """Run the learner's cells in order and judge each exercise at its check cell, or after the last cell if it has
+        no check cell or no answer there.
 
-        exercises: those that are judged, else all of the lesson, or of a loose file all that it defines. files: what
-        lies beside the notebook (helpers/grading/attachments.py). hurried: others wait, so what takes long is given up
-        soon, with the problem TOO_LONG.
+        exercises: the ones to judge, by default all of the lesson, or those that a loose file defines. files: the files
+        that accompany the notebook (helpers/grading/attachments.py). hurried: others wait, so give up early if it takes
+        long, and report the problem TOO_LONG.
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
@@ -110,22 +110,22 @@ class Judge(contextlib.AbstractContextManager):
 
 
 class Trial:
-    """One submission, and the verdicts on it so far. Use as a context manager.
+    """One submission and the verdicts on it so far. Use it as a context manager: entering it runs the cells.
 
-    wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
+    wanted: the exercises to judge at their check cells, while the cells run. hurried: as in `judge_cells`.
     """
 
     def __init__(self, judge: Judge, cells: list[Cell], wanted: Collection[str] = (), hurried: bool = False):
         self.judge, self.cells, self.hurried = judge, cells, hurried
         self.wanted = set(wanted) & set(judge.keys)
-        self.code, self.cells_read = TopLevel(), 0  # of the cells that ran so far, and how many these are
+        self.code, self.cells_read = TopLevel(), 0  # the code of the cells that ran so far, and the number of cells
         self.run = SubmissionRun(judge.sandbox, cells, judge.keys, HURRIED if hurried else judge.lesson.seconds)
         self.verdicts: dict[str, Verdict] = {}
-        self.unanswered: dict[str, Verdict] = {}  # of those that were not answered at their check cell
-        self.provisional: dict[tuple[int, str], Verdict] = {}
-        self.detours: dict[str, list[str]] = {}  # way around the watch -> exercises that take it
-        self.raised: dict[str, set[str]] = {}
-        self.gone: list[str] = []  # exercises whose check cells are
+        self.unanswered: dict[str, Verdict] = {}  # verdicts on exercises that were not answered at their check cells
+        self.provisional: dict[tuple[int, str], Verdict] = {}  # (index of a cell, exercise) -> verdict on it there
+        self.detours: dict[str, list[str]] = {}  # a way to call something forbidden unobserved -> exercises that use it
+        self.raised: dict[str, set[str]] = {}  # exercise -> types of the errors that its answer raised
+        self.gone: list[str] = []  # exercises whose check cells were deleted
         self.futile_retries = 0
 
     def __enter__(self) -> "Trial":
@@ -142,6 +142,7 @@ class Trial:
         self.run.close()
 
     def result(self, wanted: list[str]) -> SubmissionReport:
+        """The report on the submission, with the verdicts on the exercises in `wanted`."""
         run = self.run
         for name in wanted:
             if name in run.rebound and name in self.verdicts:
@@ -149,8 +150,8 @@ class Trial:
         exercises = [key for key in self.judge.keys.values() if key.kind == "exercise"]
         banned = set().union(*(banned_names(key.facts.forbidden) for key in exercises))
         if self.gone:
-            these = f"cell of {self.gone[0]} is" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} are"
-            run.flags.append(f"The check {these} gone; what stands at the end counts.")
+            cells = f"cell of {self.gone[0]} was" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} were"
+            run.flags.append(f"The check {cells} deleted; the code at the end of the notebook counts.")
         run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.runs_text(banned)]
         for detour, names in self.detours.items():
             takers = " and ".join(dict.fromkeys(names))
@@ -161,7 +162,7 @@ class Trial:
         return SubmissionReport(verdicts, run.outputs, flags, run.errors, problem)
 
     def _read_cells(self, index: int) -> None:
-        """Read the code above a cell: what stands below a check costs nothing at it."""
+        """Read the code above the cell at `index`. Code below a check must not affect the verdict there."""
         for cell in self.cells[self.cells_read : index]:
             if cell.runs:
                 body = self.code.read(cell.source)
@@ -181,21 +182,21 @@ class Trial:
             self.unanswered[name] = verdict
         else:
             self._record(name, verdict)
-        self.run.ensure_alive()  # else the next cell would pay for what an answer did to the process
+        self.run.ensure_alive()  # If the answer ended the process, the next cell must not be blamed for it.
 
     def verdict(self, name: str) -> Verdict:
-        """The verdict at the check cell, else as the answer stands at the end."""
+        """The verdict at the check cell, or if there is none, on the answer after the last cell."""
         if name not in self.verdicts:
-            verdict = self._verdict(self.judge.keys[name])
-            at_check = self.unanswered.get(name, verdict)
-            if verdict.points > at_check.points:
+            at_end = self._verdict(self.judge.keys[name])
+            at_check = self.unanswered.get(name, at_end)
+            if at_end.points > at_check.points:
                 self.run.flags.append(
-                    f"{name} could not be judged at its check cell; it counts as it stands at the end."
+                    f"{name} could not be judged at its check cell; its code at the end of the notebook counts."
                 )
             gone = any(cell.gone and cell.exercise == name for cell in self.cells)
-            if name not in self.unanswered and verdict.answered and gone:
+            if name not in self.unanswered and at_end.answered and gone:
                 self.gone.append(name)
-            self._record(name, max(verdict, at_check, key=lambda one: one.points))
+            self._record(name, max(at_end, at_check, key=lambda verdict: verdict.points))
         return self.verdicts[name]
 
     def _record(self, name: str, verdict: Verdict) -> None:
@@ -204,29 +205,29 @@ class Trial:
             self.run.passed.append(name)
 
     def _flag_better_below(self, name: str) -> None:
-        """Say so where an answer that is wrong at its check cell is better at the end: a person may want to know."""
-        counted = self.verdicts[name]
-        if counted.passed or self.judge.keys[name].kind != "exercise" or self.run.process is None:
+        """Flag an answer that is wrong at its check cell and better after the last cell, for a person to decide."""
+        at_check = self.verdicts[name]
+        if at_check.passed or self.judge.keys[name].kind != "exercise" or self.run.process is None:
             return
-        later = self._verdict(self.judge.keys[name])
-        if later.points > counted.points:
+        at_end = self._verdict(self.judge.keys[name])
+        if at_end.points > at_check.points:
             self.run.flags.append(
-                f"{name} was changed below its check cell, where it earned {counted.points:g} of "
-                f"{counted.max_points:g} points; as it stands at the end it would earn {later.points:g}."
+                f"{name} was changed below its check cell, where it earned {at_check.points:g} of "
+                f"{at_check.max_points:g} points; its code at the end of the notebook would earn {at_end.points:g}."
             )
 
     def earlier_verdict(self, name: str) -> Verdict:
-        """The verdict on an earlier answer; as it stands here, where it has none yet."""
-        here = self.run.index, name
-        if name not in self.verdicts and here not in self.provisional:
-            self.provisional[here] = self._verdict(self.judge.keys[name])
-        return self.verdicts.get(name) or self.provisional[here]
+        """The verdict on an earlier answer, or a provisional one if its exercise has not been judged yet."""
+        key = self.run.index, name
+        if name not in self.verdicts and key not in self.provisional:
+            self.provisional[key] = self._verdict(self.judge.keys[name])
+        return self.verdicts.get(name) or self.provisional[key]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
         verdict = self._judge_exercise(key)
         if key.name not in self.run.blocks_lent or verdict.points == 0:
             return verdict
-        # Its finished block was in this process, for a later exercise, and may have been kept for now.
+        # A later exercise used the finished block in this process, where learner code may have stored it for this one.
         self.run.restart_unblamed(keep=key.name)
         return self._judge_exercise(key)
 
@@ -237,10 +238,11 @@ class Trial:
         for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
             self.detours.setdefault(detour, []).append(key.name)
         if inside := self.code.looks_inside(key.name):
-            self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
+            self.run.flags.append(f"{key.name} inspects the functions that it is called with ({', '.join(inside)}).")
         kind, _ = self.run.bindings.get(key.name, ("missing", None))
         if kind in ABSENT:
-            verdict = self._missing(key)  # so is a block that this lesson's sandbox has not, when it is imported
+            # The name is also missing if the learner imported a finished block that this lesson's sandbox lacks.
+            verdict = self._missing(key)
             return self.refusal(key, verdict) or verdict
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
@@ -248,28 +250,28 @@ class Trial:
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
     def earlier_called(self, key: ExerciseKey) -> list[str]:
-        """The earlier exercises that an answer calls, of those that have a finished block."""
+        """The earlier exercises that an answer calls and that have a finished block."""
         order = list(self.judge.keys)
         called = self.code.closure(key.name)
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.bound]
 
     def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """Another verdict where the answer is, or uses, a finished block of this or a later lesson, other than through
-        another answer; the same where it is of a wrong type altogether."""
-        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
-            home = lesson if lesson is not None else home_of_block(name)
-            if home is not None and home >= int(self.judge.lesson.number):
+        """The verdict that replaces `verdict` if the answer is, or uses other than through another answer, a finished
+        block of this or a later lesson; the same verdict if the answer is not of the required type; None otherwise."""
+        for name, number in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+            number = number if number is not None else home_of_block(name)
+            if number is not None and number >= int(self.judge.lesson.number):
                 return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{name}", key))
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 
     def observe(self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False) -> Verdict:
-        """The verdict on a callable answer, with more time where it was slow: a crowded machine is not a mistake.
+        """The verdict on a callable answer. If it was too slow it gets more time, because the computer may be busy.
 
-        Not for ever: where that was no use a few times, the rest of a submission is endless too. And not while others
-        wait: a hurried submission ends here.
+        After a few retries without success there are no more, because other answers are then probably endless as well.
+        A hurried submission is not retried but ends here, because others wait.
 
-        replaced: earlier answers that are replaced by finished blocks. builtins: with Python's own functions where a
-        star import hides them.
+        replaced: earlier answers to replace with finished blocks. builtins: whether to restore Python's built-in
+        functions that a star import replaced.
         """
         verdict = self._verdict_on_observations(key, replaced, builtins)
         if replaced or builtins or not may_be_graders_fault(verdict) or self.futile_retries >= MAX_FUTILE:
@@ -281,24 +283,25 @@ class Trial:
         self.futile_retries += may_be_graders_fault(retried)
         return retried
 
-    def _verdict_on_observations(self, key: ExerciseKey, *how, **more) -> Verdict:
+    def _verdict_on_observations(self, key: ExerciseKey, *args, **kwargs) -> Verdict:
+        """The verdict on an answer, from its observations or from the reason why its process was lost."""
         try:
-            return decide(key, self._observations(key, *how, **more))
+            return decide(key, self._observations(key, *args, **kwargs))
         except Lost as lost:
             if lost.reason == "garbage":
                 self.run.flags.append(f"{key.name} sent something that is not an observation.")
             return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
-        except Exception as error:  # decide met something no honest answer returns
+        except Exception as error:  # No honest answer returns a value with which `decide` fails.
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
     def _observations(
         self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False, time_factor: float = 1.0
     ) -> list[Observation]:
-        """What forks of the submission's process saw, one observation for each case. Raises Lost.
+        """Observe the answer in forks of the submission's process. Returns one observation per case. Raises Lost.
 
-        Each case of a measured answer has a fork of its own, so that a model cannot remember what it said in another.
-        time_factor: how many times the exercise's time it may take.
+        If a model is measured, each case gets its own fork, so that the model cannot remember what it returned for
+        another case. time_factor: the factor by which the exercise's time limit is multiplied.
         """
         blocks = self.judge.blocks
         request = {
@@ -312,15 +315,15 @@ class Trial:
         self.run.blocks_lent.update(replaced, *map(blocks.closure, replaced))
         patience = time_factor * max(30.0, 8 * key.facts.time_limit)
         forks = [[case] for case in key.cases] if key.metric else [key.cases]
-        return [one for cases in forks for one in self._observe_in_fork(key, cases, request, patience)]
+        return [observation for cases in forks for observation in self._observe_in_fork(key, cases, request, patience)]
 
     def _observe_in_fork(
         self, key: ExerciseKey, cases: list[Case], request: dict, patience: float
     ) -> list[Observation]:
-        """What one fork saw of some cases. Raises Lost."""
-        # Not what a case is for, nor its words: for a yes or no they give the answer away.
-        told = [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases]
-        reply, notes = self.run.call_answer({**request, "cases": told}, patience)
+        """Observe some cases in one fork. Raises Lost."""
+        # Learner code must not see a case's part and note, which give the answer away if it is True or False.
+        trees = [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases]
+        reply, notes = self.run.call_answer({**request, "cases": trees}, patience)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_around(reply)
@@ -334,11 +337,12 @@ class Trial:
             raise Lost("garbage") from None
         observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *notes]))
         if not request["replace"]:
-            self.raised.setdefault(key.name, set()).update(one.error.type for one in observations if one.error)
+            errors = [observation.error for observation in observations if observation.error]
+            self.raised.setdefault(key.name, set()).update(error.type for error in errors)
         return observations
 
     def _missing(self, key: ExerciseKey) -> Verdict:
-        """Not answered, unless the code that should define the answer raised: then that is what to say."""
+        """The verdict on an undefined answer: not answered, or the error of the code that should define it."""
         pattern = re.compile(rf"^(?:async\s+)?(?:def|class)\s+{key.name}\b|^{key.name}\s*=", re.MULTILINE)
         for cell in reversed(self.cells):
             defines_it = cell.exercise == key.name or pattern.search(cell.source) or not self.judge.notebook
@@ -349,10 +353,10 @@ class Trial:
         return not_answered(key)
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """Another verdict on an answer that is right for the numbers that learners see alone."""
+        """The verdict that replaces `verdict` if the answer is right only for the inputs that learners see, or None."""
         named = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
-        visible_key = self.judge.visible.get(key.name) if self.wanted else None  # the self test need not know
+        visible_key = self.judge.visible.get(key.name) if self.wanted else None  # The self-test does without this.
         if named or not fails or visible_key is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
         on_visible = self.observe(visible_key)
@@ -363,7 +367,7 @@ class Trial:
 
 
 class SandboxAnswer(TriedAnswer):
-    """An answer that is tried in forks of its submission's process."""
+    """An answer that is called in forks of its submission's process."""
 
     def __init__(self, key: ExerciseKey, trial: Trial):
         super().__init__(key)
@@ -390,5 +394,5 @@ class SandboxAnswer(TriedAnswer):
 
 
 def may_be_graders_fault(verdict: Verdict) -> bool:
-    """Whether it may be the machine's fault: too little time, or a process that was ended."""
+    """Whether a verdict may be due to the computer and not to the answer: too slow, or a process that was killed."""
     return verdict.mistake == "too_slow" or verdict.message == LOST_WORDS["died"][1]

@@ -1,4 +1,4 @@
-"""What the judge says to one submission's process, what comes back, only read and never believed, and what it takes."""
+"""The judge's end of the connection to one submission's process, whose replies are never trusted, and its limits."""
 
 import contextlib
 import os
@@ -15,18 +15,18 @@ from helpers.grading.inside.cell_runner import PATIENCE
 from helpers.grading.inside.protocol import FORK, TOKEN_BYTES, send
 from helpers.grading.safe_text import one_line
 
-MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
-MOST_NOTES = 60  # of one exercise
-TICK = 0.25  # seconds between two looks at memory and processes while waiting
-MOST_IDLE = 60  # seconds in which no process of a submission computes anything, after which it is given up
-CROWD = 3  # times the processor time of one process that all processes of a submission may take together
+MOST_WORDS = 12 << 20  # bytes of a reply besides its tensors; each can become an object of a hundred bytes
+MOST_NOTES = 60  # for one exercise
+TICK = 0.25  # seconds between two measurements of memory and processes while waiting
+MOST_IDLE = 60  # A submission is given up after so many seconds in which none of its processes computes anything.
+CROWD = 3  # All processes of a submission together may take this many times the processor time of one.
 MOST_PROCESSES = 32  # of a submission at the same time
-SHARED_BY_FORKS = 200 << 20  # bytes that a process holds once torch is imported, roughly
+SHARED_BY_FORKS = 200 << 20  # approximate bytes that a process occupies after importing torch
 
 
 class Lost(Exception):
-    """A submission or an exercise gave no usable reply. reason: died, stopped, too slow, crowd, memory
-    or garbage."""
+    """A submission or an exercise gave no usable reply. reason: "died" or "gone", "stopped", "too slow", "memory",
+    "crowd" (too many processes) or "garbage"."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -34,7 +34,7 @@ class Lost(Exception):
 
 
 class LearnerProcess(contextlib.AbstractContextManager):
-    """One submission's process, as the judge speaks to it."""
+    """The connection to one submission's process."""
 
     def __init__(self, sandbox, channel: socket.socket):
         self.sandbox, self.channel = sandbox, channel
@@ -47,14 +47,17 @@ class LearnerProcess(contextlib.AbstractContextManager):
         self.sandbox.end_submission()
 
     def ask(self, request: dict, seconds: float):
-        """Send a request and return the reply, a tree that may hold anything. Raises Lost."""
+        """Send a request and return the reply, a tree with any contents. Raises Lost."""
         token = secrets.token_bytes(TOKEN_BYTES)
         self._send(token, request)
         return self._receive(self.channel, token, seconds, self.sandbox.watch(request.get("seconds", seconds)))
 
     def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
-        """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
-        told at once, so that no code after it could take it back. Raises Lost."""
+        """Let a fork of the submission observe an answer. Returns its reply, and the notes that it sent before that.
+
+        Raises Lost. The fork gets its own socket. A note reports a forbidden call as soon as it is seen, so that no
+        code that runs later can take the report back.
+        """
         token = secrets.token_bytes(TOKEN_BYTES)
         self._send(token, {"do": "observe", **request})
         ours, theirs = socket.socketpair()
@@ -66,9 +69,9 @@ class LearnerProcess(contextlib.AbstractContextManager):
             finally:
                 theirs.close()
             notes: list[str] = []
-            end, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
+            deadline, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
-                remaining = end - time.monotonic()
+                remaining = deadline - time.monotonic()
                 reply = self._receive(ours, token, remaining, watch)
                 if not isinstance(reply, dict) or set(reply) != {"note"}:
                     return reply, notes
@@ -76,7 +79,7 @@ class LearnerProcess(contextlib.AbstractContextManager):
             raise Lost("garbage")
 
     def alive(self) -> bool:
-        """Whether the submission still answers; an exercise's fork, if one still runs, is killed."""
+        """Whether the submission still replies. This request also kills an exercise's fork that is still running."""
         try:
             self.ask({"do": "nothing"}, 10)
         except Lost:
@@ -98,25 +101,28 @@ class LearnerProcess(contextlib.AbstractContextManager):
 
 
 def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick: Callable[[], None]):
-    """A reply that starts with `token`, within `seconds` and `most` bytes. Raises Lost, whatever arrives."""
-    end = time.monotonic() + seconds
-    head = _exactly(channel, 8 + len(token), end, tick)
+    """Receive a reply with the given token, within `seconds` and of at most `most` bytes; raise Lost for anything else.
+
+    tick: called every TICK seconds while waiting; may raise Lost.
+    """
+    deadline = time.monotonic() + seconds
+    head = _exactly(channel, 8 + len(token), deadline, tick)
     size = int.from_bytes(head[:8], "little")
     if head[8:] != token or size > most:
         raise Lost("garbage")
-    body = _exactly(channel, size, end, tick)
+    body = _exactly(channel, size, deadline, tick)
     if int.from_bytes(body[:8], "little") > MOST_WORDS:
         raise Lost("garbage")
     try:
         return loads(body)
-    except Exception:  # whatever a hostile process sent, it is no reply
+    except Exception:  # A hostile process can send anything.
         raise Lost("garbage") from None
 
 
-def _exactly(channel: socket.socket, size: int, end: float, tick: Callable[[], None]) -> bytes:
+def _exactly(channel: socket.socket, size: int, deadline: float, tick: Callable[[], None]) -> bytes:
     data = bytearray()
     while len(data) < size:
-        remaining = end - time.monotonic()
+        remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise Lost("too slow")
         channel.settimeout(min(remaining, TICK))
@@ -134,11 +140,12 @@ def _exactly(channel: socket.socket, size: int, end: float, tick: Callable[[], N
 
 
 class ResourceWatch:
-    """Looks at what the fork server at `pid` has started. Call it from time to time; it raises Lost.
+    """Limits the processes that the fork server with the given pid has started. Call it from time to time.
 
-    A process that has stopped itself would wait for ever, so it is ended when it is seen; `ended_stopped` says so.
+    It raises Lost if they exceed a limit. A process that has suspended itself would wait forever, so it is killed, and
+    `ended_stopped` becomes true.
 
-    seconds: the processor time of one process. total_bytes: the memory of all.
+    seconds: processor time of one process. total_bytes: memory of all processes.
     """
 
     def __init__(self, pid: int, seconds: float, total_bytes: int):
@@ -151,14 +158,14 @@ class ResourceWatch:
         with contextlib.suppress(psutil.Error, OSError):
             processes = psutil.Process(self.pid).children(recursive=True)
             for process in processes:
-                if _told(process.status, "") in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+                if _or_default(process.status, "") in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
                     self.ended_stopped = True
                     process.kill()
             if len(processes) > MOST_PROCESSES:
                 raise Lost("crowd")
             self._check_memory(processes)
-            # What each has computed, with those that it started and that have ended.
-            self._check_time(sum(sum(_told(process.cpu_times, ())[:4]) for process in processes))
+            # The first four are user and system time of the process and of its children that have ended.
+            self._check_time(sum(sum(_or_default(process.cpu_times, ())[:4]) for process in processes))
 
     def _check_memory(self, processes: list[psutil.Process]) -> None:
         if shared_bytes((process.pid for process in processes), self.total_bytes) > self.total_bytes:
@@ -167,28 +174,28 @@ class ResourceWatch:
         if sum(max(0, size - SHARED_BY_FORKS) for size in private.values()) <= self.total_bytes:
             return
 
-        def part(process: psutil.Process) -> int:
-            return _told(lambda: process.memory_full_info().pss, private[process])
+        def proportional_bytes(process: psutil.Process) -> int:
+            return _or_default(lambda: process.memory_full_info().pss, private[process])
 
-        # What a fork shares with its parent was counted twice; to tell that takes a closer look.
-        if sum(map(part, processes)) > self.total_bytes + SHARED_BY_FORKS:
+        # This counted the memory that forks share with their parent more than once, unlike this slower measurement.
+        if sum(map(proportional_bytes, processes)) > self.total_bytes + SHARED_BY_FORKS:
             raise Lost("memory")
 
-    def _check_time(self, computed: float) -> None:
-        if abs(computed - self.last_seconds) > 0.02:
-            self.last_seconds, self.last_change = computed, time.monotonic()
+    def _check_time(self, processor_seconds: float) -> None:
+        if abs(processor_seconds - self.last_seconds) > 0.02:
+            self.last_seconds, self.last_change = processor_seconds, time.monotonic()
         elif time.monotonic() - self.last_change > min(PATIENCE * self.seconds + 5, MOST_IDLE):
             raise Lost("too slow")
-        self.at_start = computed if self.at_start is None else min(self.at_start, computed)
-        if computed - self.at_start > CROWD * self.seconds:
+        self.at_start = processor_seconds if self.at_start is None else min(self.at_start, processor_seconds)
+        if processor_seconds - self.at_start > CROWD * self.seconds:
             raise Lost("crowd")
 
 
 def shared_bytes(pids: Iterable[int], most: int) -> int:
-    """What these processes hold in files of memory and in shared maps; 0 where the system does not tell.
+    """Bytes of these processes in open in-memory files and in shared memory maps; 0 if the system does not tell.
 
-    No process's own size shows these: files in memory that are only open, and maps that processes share. most: up to
-    this sum a map may count once for each of its processes, because a closer look takes 30 ms for each of them.
+    The size of a single process includes neither of them. most: as long as the sum is at most this, a map counts once
+    for each process that shares it, because measuring it exactly takes 30 ms per process.
     """
     pids, open_files = list(pids), {}
     for pid in pids:
@@ -207,19 +214,19 @@ def shared_bytes(pids: Iterable[int], most: int) -> int:
 
 
 def _counted_bytes(pid: int, file: str, key: str) -> int:
-    """A number that the system keeps of a process, in bytes."""
+    """A quantity in bytes from /proc/PID/file, summed over the lines that start with `key`."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/{file}") as lines:
         return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(key))
     return 0
 
 
 def _private_bytes(process: psutil.Process) -> int:
-    info = _told(process.memory_info, None)
+    info = _or_default(process.memory_info, None)
     return max(0, info.rss - getattr(info, "shared", 0)) if info else 0
 
 
-def _told(ask: Callable[[], Any], default: Any) -> Any:
-    """What the system tells of a process; the default where it has ended, or where that is not told."""
+def _or_default(measure: Callable[[], Any], default: Any) -> Any:
+    """The result of `measure`, or the default if the process has ended or the system does not provide it."""
     with contextlib.suppress(psutil.Error, OSError, AttributeError):
-        return ask()
+        return measure()
     return default

@@ -12,14 +12,14 @@ from helpers.grading.notebook_file import grade_id_of, joined_text, squeezed
 from helpers.grading.submission import Cell, Release, Submission
 from helpers.released import released_notebook
 
-UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on which no later cell's answer depends
-SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
-# These do not call an answer as it is: `or_finished` hands on a right one, else the finished block.
-HANDING_ON = {"or_finished", *SILENT}
+UNGRADED = "ungraded"  # the tag of cells, mostly training runs, on which no later answer of the lesson depends
+SILENT = {"at_work", "check", "progress"}  # functions that show nothing in the sandbox
+# Calls of these do not depend on the answers, because `or_finished` replaces wrong ones with the finished block.
+SAFE_CALLERS = {"or_finished", *SILENT}
 # Code that looks up one of these may read any name.
 ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec", "get_ipython", "sys", "In", "Out", "_", "__", "___"}
 
-# Magics that read no name, but for those in the code that they run, which is read like any other.
+# Magics that read no names except in the code that they run, which is searched like any other code.
 NAMELESS = re.compile(
     r"(?m)^[ \t]*(?:%%(?:time|timeit|capture)|[%!](?:matplotlib|load_ext|autoreload|config|pip|conda|ls|nvidia-smi))\b"
     r"[^\n{}$]*$"
@@ -27,11 +27,11 @@ NAMELESS = re.compile(
 
 
 def course_release(solution: Path) -> Release:
-    """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
+    """The release of a lesson, made from its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
-    The solution has the outputs of what need not run for every submission. The set-up cell is one
-    of these, because the sandbox has found the course. A notebook is read again only where it has changed: whoever
-    collects reads all lessons', which takes half a second. Nobody changes a release.
+    The solution's outputs are used for cells that need not run in each submission. The setup cell is one of them,
+    because the sandbox already has the course. Releases are cached until the notebook changes, because reading those of
+    all lessons takes half a second; callers must not modify them.
     """
     status = solution.stat()
     return _course_release(solution.absolute(), status.st_mtime_ns, status.st_size)
@@ -47,7 +47,7 @@ def _course_release(solution: Path, *_version: int) -> Release:
         if name == "setup" and source in release.sources:
             release.demonstrations[source] = set()
         if source in release.demonstrations:
-            # Where learner code runs, a silent one shows nothing, or something else.
+            # A silent function shows nothing in the sandbox, so the solution's output is left out.
             release.shown[source] = [] if SILENT & TopLevel([source]).reads() else cell["outputs"]
     return release
 
@@ -57,7 +57,7 @@ def read_release(path: Path) -> Release:
 
 
 def is_learners(pristine: dict) -> bool:
-    """Whether the release leaves this cell to the learner."""
+    """Whether a cell of the release is an answer cell, which learners edit."""
     return bool(pristine["metadata"]["nbgrader"].get("solution"))
 
 
@@ -93,8 +93,8 @@ def _parse_release(lesson: str, notebook: dict) -> Release:
 
 
 def _find_demonstrations(release: Release) -> None:
-    """Note the cells that do the same whatever the answers are."""
-    if release.ungraded:  # where models are trained, random numbers that a cell draws move the next one's
+    """Find the cells whose outputs do not depend on the answers, and store the names that they bind or read."""
+    if release.ungraded:  # In lessons that train models, random draws in one cell change the results of later ones.
         release.demonstrations = {source: set() for _, source in release.code if only_shows(source)}
         return
     sources = [source for name, source in release.code if not name]
@@ -105,7 +105,7 @@ def _find_demonstrations(release: Release) -> None:
 
 
 def only_shows(source: str) -> bool:
-    """Whether a cell of the release does nothing but draw one of the course's own figures, explorers or its map."""
+    """Whether a cell of the release only shows one of the course's own figures or explorers, or its map."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):
@@ -113,35 +113,37 @@ def only_shows(source: str) -> bool:
     call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
     if not isinstance(call, ast.Call):
         return False
-    # An experiment without arguments is the course's own; with them it runs what the learner wrote.
-    own = ("figures", "explore") if call.args else ("figures", "explore", "experiments")
+    # An experiment without arguments is the course's own; one with arguments runs the learner's answers.
+    modules = ("figures", "explore") if call.args else ("figures", "explore", "experiments")
     module = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return getattr(call.func, "id", "") == "transformer_map" or isinstance(module, ast.Name) and module.id in own
+    return getattr(call.func, "id", "") == "transformer_map" or isinstance(module, ast.Name) and module.id in modules
 
 
 def names_touched(source: str, exercises: set[str]) -> set[str] | None:
-    """The names that a cell of the release binds or looks up, where it does the same whatever the answers are; None
-    for one that calls an answer as it is. An import looks up nothing: the sandbox has made it."""
+    """The names that a cell of the release binds or reads; None if its outputs may depend on the answers.
+
+    exercises: names of the lesson's exercises. They may only be arguments of SAFE_CALLERS, and are not returned.
+    """
     if only_shows(source):
         return set()
     code = TopLevel([source])
     nodes = [statement.node for statement in code.statements]
     if not nodes or without_magics(source) != source or exercises & code.bound.keys():
         return None
-    parts = [part for node in nodes for part in ast.walk(node)]
-    handing_on = [part for part in parts if isinstance(part, ast.Call) and getattr(part.func, "id", "") in HANDING_ON]
-    handed_on = {id(argument) for call in handing_on for argument in call.args}
-    handed_on |= {id(keyword.value) for call in handing_on for keyword in call.keywords}
-    if any(isinstance(part, ast.Name) and part.id in exercises and id(part) not in handed_on for part in parts):
+    nodes = [inner for node in nodes for inner in ast.walk(node)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") in SAFE_CALLERS]
+    arguments = {id(argument) for call in calls for argument in call.args}
+    arguments |= {id(keyword.value) for call in calls for keyword in call.keywords}
+    if any(isinstance(node, ast.Name) and node.id in exercises and id(node) not in arguments for node in nodes):
         return None
     return (code.bound.keys() | code.reads()) - exercises
 
 
-def import_names(pieces: TopLevel) -> dict[str, set[str]]:
-    """Python's own names and those of imports, where no other statement binds them -> the imports that do."""
+def import_names(code: TopLevel) -> dict[str, set[str]]:
+    """The names of built-ins and imports that no other statement of `code` binds -> the imports that bind them."""
     imports: dict[str, set[str]] = {name: set() for name in dir(builtins)}
     bound: set[str] = set()
-    for statement in pieces.statements:
+    for statement in code.statements:
         if not isinstance(statement.node, (ast.Import, ast.ImportFrom)):
             bound |= statement.binds
             continue
@@ -153,9 +155,11 @@ def import_names(pieces: TopLevel) -> dict[str, set[str]]:
 
 
 def judge_input(submission: Submission, release: Release) -> list[Cell]:
-    """The code and check cells of a submission, without those of the release on which no answer depends: trainings, and
-    figures and demonstrations, whose outputs are known. Of a notebook that is as it was released the check cells alone:
-    there is nothing to judge."""
+    """The code and check cells of a submission that have to run or to be judged.
+
+    Cells of the release on which no answer depends are left out, that is training runs, figures and demonstrations.
+    Of a notebook without any changes, only the check cells remain.
+    """
     if all(cell.source in release.sources for cell in submission.cells if cell.kind in ("answer", "code")):
         return [cell for cell in submission.cells if cell.kind == "check"]
     skippable = _skippable_sources([cell.source for cell in submission.cells if cell.runs], release)
@@ -164,27 +168,27 @@ def judge_input(submission: Submission, release: Release) -> list[Cell]:
 
 
 def _skippable_sources(sources: list[str], release: Release) -> set[str]:
-    """The sources of the release on which no answer of these cells depends.
+    """The sources of the release's cells on which none of the answers in `sources` depends.
 
-    A training is needed where a cell of the learner's reads what it binds. A demonstration is needed where a cell that
-    runs binds or reads a name of it; what it touches is then needed too, and so on.
+    A training run is needed if a cell of the learner's reads a name that it binds. A demonstration is needed if any
+    cell that runs binds or reads one of its names. Its own names then make further demonstrations needed, and so on.
     """
     learners = [source for source in sources if source not in release.sources]
     names_read = TopLevel(learners).reads()
-    trainings = {source for source, bound in release.ungraded.items() if not bound & names_read}
+    training_runs = {source for source, bound in release.ungraded.items() if not bound & names_read}
     skippable = dict(release.demonstrations)
     if ANY_NAME & names_read or any(map(_may_read_any_name, learners)):
         skippable = {source: names for source, names in skippable.items() if not names}
-    running = TopLevel(source for source in sources if source not in trainings and source not in skippable)
+    running = TopLevel(source for source in sources if source not in training_runs and source not in skippable)
     imports = import_names(running).items()
     reimported = {name for name, origins in imports if origins <= release.given.get(name, set())}
     touched = running.bound.keys() - reimported | running.reads() - release.given.keys()
     while needed := {source for source, names in skippable.items() if names & touched}:
         touched |= set().union(*map(skippable.pop, needed)) - release.given.keys()
-    return trainings | skippable.keys()
+    return training_runs | skippable.keys()
 
 
 def _may_read_any_name(source: str) -> bool:
-    """Whether this code may read names that nobody sees in it: through a magic, or as Python cannot read it."""
+    """Whether this code may read names that parsing does not find, because it has a magic or cannot be parsed."""
     plain = "\n".join(RUN_LINE.sub(r"\1", line) for line in NAMELESS.sub("", source).split("\n"))
     return without_magics(plain) != plain or bool(source.strip()) and not TopLevel([source]).statements

@@ -1,4 +1,4 @@
-"""A learner's cells, in the learner's order, with check cells and locked cells from the release."""
+"""Combine a learner's cells, in the learner's order, with the check cells and locked cells of the release."""
 
 import ast
 import functools
@@ -10,16 +10,18 @@ from helpers.grading.notebook_file import grade_id_of, squeezed
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell, Release
 
-# A link with a picture or a platform's name, and nothing else: what Colab, Deepnote and their like add.
+# A link with an image or a platform's name and nothing else, as Colab, Deepnote and similar platforms add it.
 BADGE = re.compile(r"(?is)<a\b[^>]*>\s*<img\b(?:(?!</?a\b).){0,8000}</a>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)")
-FEWEST_WORDS = 8  # of an added code cell that may hold a written answer
+FEWEST_WORDS = 8  # in an added code cell that may contain a written answer
 
 
 def merge_cells(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
-    """The cells of a submission. `cells` are the learner's, as notebook_file.py reads them; oddities go to `flags`.
+    """The cells of a submission.
 
-    If an answer cell was copied, all copies stay and the last one carries the name. The pristine check cell stands
-    where the first copy of it does. What is missing is put back behind its neighbor in the release.
+    cells: the learner's, as notebook_file.py returns them. flags: a list to which anything unusual is added.
+    If an answer cell was copied, all copies are kept and the last one is the answer. Check and locked cells are the
+    release's, at the position of the learner's first copy. Missing cells are restored after the cell that precedes them
+    in the release.
     """
     merge = _Merge(cells, release, flags)
     for index, grade_id in enumerate(merge.names):
@@ -36,10 +38,10 @@ def merge_cells(cells: list[dict], release: Release, flags: list[str]) -> list[C
 
 
 def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
-    """The grade_id of the release's cell that each cell is, or None.
+    """For each cell, the grade_id of the release's cell to which it corresponds, or None.
 
-    Where a platform dropped all names, a check cell is known by its call, and an answer by the exercise that it
-    defines: the last one where there are several.
+    If a platform has removed all metadata, a check cell is recognized by its source, and an answer cell as the last one
+    that defines the exercise.
     """
     names = [_identify(cell, release) for cell in cells]
     if any(names):
@@ -58,7 +60,7 @@ def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
 
 
 def _identify(cell: dict, release: Release) -> str | None:
-    """Which cell of the release this is, by grade_id, or by cell id where an editor dropped the metadata."""
+    """The grade_id of a cell, from its metadata, or from its cell id if an editor has removed these, or None."""
     grade_id = grade_id_of(cell) or release.ids.get(cell["id"])
     return grade_id if grade_id in release.graded else None
 
@@ -77,11 +79,11 @@ class _Merge:
             return
         source = cell["source"]
         if self.names.count(grade_id) > 1:
-            if grade_id in self.release.written:  # an answer that was split, in one piece for the person who grades it
+            if grade_id in self.release.written:  # Join the parts of a split answer for the person who grades it.
                 stub = pristine["source"]
-                copies = [one["source"] for one, name in zip(self.cells, self.names, strict=True) if name == grade_id]
+                copies = [copy["source"] for copy, name in zip(self.cells, self.names, strict=True) if name == grade_id]
                 source = "\n\n".join(copy for copy in copies if copy.strip() not in ("", stub.strip())) or stub
-                self.merged = [item for item in self.merged if item.metadata.get("copy") != grade_id]
+                self.merged = [cell for cell in self.merged if cell.metadata.get("copy") != grade_id]
             self.flags.append(f"copied answer cell: {grade_id}")
         if cell["cell_type"] != pristine["cell_type"]:
             self.flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
@@ -94,7 +96,7 @@ class _Merge:
         kind = "check" if pristine["metadata"]["nbgrader"].get("grade") else "locked"
         check = pristine["source"].strip()
         rest = "\n".join(line for line in cell["source"].split("\n") if line.strip() != check)
-        if kind == "check" and TopLevel([rest]).bound:  # what a learner defines there
+        if kind == "check" and TopLevel([rest]).bound:  # Keep definitions that the learner has added to a check cell.
             self.add_ordinary({**cell, "source": rest, "id": None}, index)
         if grade_id in self.names[:index]:
             self.flags.append(f"copied {kind} cell: {grade_id} (the copy was left out)")
@@ -138,23 +140,23 @@ def _named_cell(grade_id: str, release: Release, source: str) -> Cell:
 
 
 def _restore_deleted(merged: list[Cell], release: Release, flags: list[str]) -> None:
-    """Put back what the learner deleted, behind the cell that comes before it in the release."""
-    index, deleted = -1, []
+    """Restore graded and locked cells that the learner deleted, after the cell that precedes them in the release."""
+    previous, deleted = -1, []
     for grade_id, pristine in release.graded.items():
-        place = next((i for i, cell in enumerate(merged) if cell.grade_id == grade_id), None)
-        if place is None:
+        index = next((i for i, cell in enumerate(merged) if cell.grade_id == grade_id), None)
+        if index is None:
             blank = is_learners(pristine) and pristine["cell_type"] == "code"
-            place = index + 1
-            merged.insert(place, _named_cell(grade_id, release, "" if blank else pristine["source"]))
-            merged[place].gone = True
+            index = previous + 1
+            merged.insert(index, _named_cell(grade_id, release, "" if blank else pristine["source"]))
+            merged[index].gone = True
             deleted.append(grade_id)
-        index = place
+        previous = index
     if deleted:
         flags.append(f"deleted {'cell' if len(deleted) == 1 else 'cells'}: {', '.join(deleted)} (put back)")
 
 
 def _restore_needed(merged: list[Cell], release: Release, flags: list[str]) -> None:
-    """Put back a cell that came with the lesson where an answer, or such a cell, needs what it alone would bind."""
+    """Restore deleted cells of the lesson that bind a name which an answer needs and no other cell binds."""
     needed = _needed_sources(merged, release)
     index, used_ids = 0, {cell.id for cell in merged}
     for position, (name, source) in enumerate(release.code):
@@ -167,7 +169,7 @@ def _restore_needed(merged: list[Cell], release: Release, flags: list[str]) -> N
 
 
 def _needed_sources(merged: list[Cell], release: Release) -> set[str]:
-    """The sources of the lesson's missing cells without which a name of an answer would be unbound."""
+    """The sources of the lesson's missing cells without which a name that an answer uses would be unbound."""
     present = {cell.source for cell in merged}
     missing = [source for name, source in release.code if not name and source not in present]
     binds = {source: set(TopLevel([source]).bound) for source in missing}
@@ -186,9 +188,9 @@ def _needed_sources(merged: list[Cell], release: Release) -> set[str]:
 
 
 def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> None:
-    """Where the cell of a written answer is untouched or gone, look for the answer in a cell that the learner added.
+    """If the cell of a written answer is unchanged or deleted, look for the answer in cells that the learner added.
 
-    Text right below it, or where it stood, is the answer. With any other text of the learner's, it waits for a person.
+    Text cells next to its position are the answer. If there is any other added text, a person must look.
     """
     for cell in list(merged):
         if cell.kind != "written" or cell.source.strip() not in ("", release.graded[cell.grade_id]["source"].strip()):
@@ -210,11 +212,11 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
             cell.waits = True
             flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
         elif not cell.source.strip() and not cell.attachments:
-            cell.source = release.graded[cell.grade_id]["source"]  # an emptied answer is none: nobody needs to read it
+            cell.source = release.graded[cell.grade_id]["source"]  # A person need not read an answer that was emptied.
 
 
 def _text_around(merged: list[Cell], start: int, release: Release) -> list[Cell]:
-    """The learner's text cells directly below a cell; where there are none, those directly above it."""
+    """The learner's text cells directly below a cell, or if there are none, those directly above it."""
     below = start + 1
     while below < len(merged) and _is_added_text(merged[below], release):
         below += 1
@@ -225,14 +227,14 @@ def _text_around(merged: list[Cell], start: int, release: Release) -> list[Cell]
 
 
 def _is_added_text(cell: Cell, release: Release) -> bool:
-    """Whether a cell holds text that is not the release's."""
+    """Whether a cell contains text that is not part of the release."""
     if cell.kind not in ("markdown", "raw") or cell.grade_id or not cell.source.strip():
         return False
     return squeezed(cell.source) not in release.texts and not BADGE.fullmatch(cell.source.strip())
 
 
 def _is_prose(cell: Cell) -> bool:
-    """Whether an added code cell holds a text instead of code: comments, a string, or what is no Python."""
+    """Whether an added code cell contains text instead of code, as comments, as a string or as invalid Python."""
     if cell.kind != "code" or cell.trusted or len(cell.source.split()) < FEWEST_WORDS:
         return False
     try:

@@ -91,10 +91,10 @@ class Sandbox(contextlib.AbstractContextManager):
         setting = Setting(self.limits, boxed, nested, self.notebook, self.given, places)
         argument = f"{theirs.fileno()} {setting.as_text()}"
         if self.unsafe:
-            program = [sys.executable, "-B", str(self.folder / "course" / "inside"), argument]
+            program = [sys.executable, "-B", str(self.folder / "course" / "helpers" / "inside"), argument]
             environment = sandbox_files.environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
         else:
-            inside = f"{sandbox_files.COURSE}/inside"
+            inside = f"{sandbox_files.COURSE}/helpers/inside"
             program = sandbox_files.bubblewrap(self.folder / "course", [sys.executable, "-B", inside, argument])
             environment = {}
         self.stderr_file = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop

@@ -58,7 +58,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         return later | {name for name in names if place / name in hidden}
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out)
-    shutil.copytree(INSIDE, target / "inside", ignore=left_out)
+    shutil.copytree(INSIDE, target / "helpers" / "inside", ignore=left_out)
     for name in WITHHELD_DATA.get(number, ()):
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     if fonts:

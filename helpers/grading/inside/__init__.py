@@ -1,5 +1,5 @@
-"""What runs inside the sandbox, beside learner code; the other modules of grading watch it from outside.
+"""The program that runs inside the sandbox, next to the learner's code. The rest of grading controls it from outside.
 
-In the sandbox this folder stands beside a copy of the learner's wing, without the other two. Its modules import one
-another relatively: there they are `inside`, here helpers.grading.inside.
+In the sandbox this package is called helpers.inside, in a copy of the part of helpers that learners have. Its modules
+therefore import one another relatively.
 """

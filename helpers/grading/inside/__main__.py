@@ -1,12 +1,12 @@
-"""The program of the sandbox: the folder above this one is its only home."""
+"""Start the sandbox's program. Modules are imported from the folder that contains the copy of helpers."""
 
 import gc
 import os
 import sys
 
-gc.disable()  # what is imported stays: to look for what does not takes a tenth of the time
-sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+gc.disable()  # Searching imported objects for garbage finds none, and takes a tenth of the import time.
+sys.path[0] = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
-from inside.fork_server import main  # noqa: E402
+from helpers.inside.fork_server import main  # noqa: E402
 
 main(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Where the learner's cells run: within a time, with their outputs and errors, bounded in number and bytes."""
+"""Run the learner's cells within a time limit, and collect their outputs and errors in bounded number and size."""
 
 import contextlib
 import importlib
@@ -11,17 +11,17 @@ import types
 
 from .devices import stand_in_for_devices
 
-TEXT_BYTES = 200_000  # of one cell's printed text
-RICH_BYTES = 3_000_000  # of one cell's figures and other displays
-MAX_OUTPUTS = 100  # of one cell
+TEXT_BYTES = 200_000  # for one cell's printed text
+RICH_BYTES = 3_000_000  # for one cell's figures and other displays
+MAX_OUTPUTS = 100  # for one cell
 ERROR_BYTES = 20_000
 CUT = "\n[the rest of the output was cut]\n"
 MOST_IMPORTING = 120  # seconds of processor time that one import of a library may take
-PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
+PATIENCE = 1.5  # A cell's wall-clock limit is this many times its processor time; queueing for a core is not counted.
 
 
 class Outputs:
-    """The outputs of one cell, bounded in number and in bytes."""
+    """The outputs of one cell as nbformat dicts, bounded in number and in bytes."""
 
     def __init__(self):
         self.items: list[dict] = []
@@ -55,7 +55,7 @@ class Outputs:
 
 
 class Stream(io.TextIOBase):
-    """What learner code sees as stdout or stderr."""
+    """The sys.stdout or sys.stderr of learner code."""
 
     encoding = "utf-8"
     errors = "replace"
@@ -74,7 +74,7 @@ class Stream(io.TextIOBase):
 
 
 def limit_processor_time(seconds: float) -> None:
-    """Let the system end this process once it has computed for so long from now on."""
+    """Let the operating system end this process after so many further seconds of processor time."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -84,14 +84,13 @@ def limit_processor_time(seconds: float) -> None:
 
 
 class CellTimeout(KeyboardInterrupt):
-    """A cell ran for longer than it may."""
+    """A cell ran longer than its time limit."""
 
 
 class CellTimers:
-    """Raise CellTimeout after `seconds` of processor time, and a little later by the clock.
+    """Raise CellTimeout after `seconds` of processor time, or after PATIENCE times as long on the wall clock.
 
-    What a cell waits for a processor that others have does not count, nor does an import of a library, which is not
-    interrupted.
+    Library imports do not count and are not interrupted. Nor does the time that a cell waits for a busy core count.
     """
 
     def __init__(self, seconds: float):
@@ -100,10 +99,10 @@ class CellTimers:
         self.seconds, self.importing, self._queued_seconds = seconds, False, queued_seconds
 
     def start(self) -> None:
-        limit_processor_time(self.seconds + 5)  # for what does not listen to signals
+        limit_processor_time(self.seconds + 5)  # for code that handles no signals, such as one long call of C code
         self.queued = self._queued_seconds() or 0.0
         for number in (signal.SIGPROF, signal.SIGALRM):
-            signal.signal(number, self._ring)
+            signal.signal(number, self._on_timer)
         self._set(self.seconds, PATIENCE * self.seconds)
 
     def stop(self) -> None:
@@ -113,6 +112,7 @@ class CellTimers:
 
     @contextlib.contextmanager
     def standing_still(self):
+        """Pause both timers, as imports_unclocked does while a library is imported."""
         remaining = self._set(0, 0)
         limit_processor_time(MOST_IMPORTING)
         self.importing = True
@@ -120,16 +120,16 @@ class CellTimers:
             yield
         finally:
             self.importing = False
-            computing, waiting = (max(seconds, 0.01) for seconds in remaining)
-            limit_processor_time(computing + 5)
-            self._set(computing, waiting)
+            processor_seconds, wall_seconds = (max(seconds, 0.01) for seconds in remaining)
+            limit_processor_time(processor_seconds + 5)
+            self._set(processor_seconds, wall_seconds)
 
-    def _set(self, computing: float, waiting: float) -> list[float]:
-        """Set both timers, and return what they had left."""
-        timers = (signal.ITIMER_PROF, computing), (signal.ITIMER_REAL, waiting)
+    def _set(self, processor_seconds: float, wall_seconds: float) -> list[float]:
+        """Set both timers and return the seconds that were left on them."""
+        timers = (signal.ITIMER_PROF, processor_seconds), (signal.ITIMER_REAL, wall_seconds)
         return [signal.setitimer(timer, seconds)[0] for timer, seconds in timers]
 
-    def _ring(self, number: int, _frame) -> None:
+    def _on_timer(self, number: int, _frame) -> None:
         if self.importing:
             return
         queued = (self._queued_seconds() or 0.0) - self.queued
@@ -141,7 +141,7 @@ class CellTimers:
 
 
 class Namespace:
-    """Where the learner's cells run: IPython's for a notebook, plain exec for a loose file."""
+    """The namespace in which a learner's cells run, by IPython for a notebook and by plain exec for loose files."""
 
     def __init__(self, shell):
         self.shell = shell
@@ -153,23 +153,23 @@ class Namespace:
         else:
             self.names = shell.user_ns
 
-    def give(self, imports: str) -> None:
-        """Bind what these import statements import, as far as it is there."""
+    def run_imports(self, imports: str) -> None:
+        """Run these import statements, one per line, as far as the modules exist in the sandbox."""
         make_check_silent()
         for line in imports.splitlines():
-            with contextlib.suppress(Exception):  # what is withheld fails again where a cell asks for it
+            with contextlib.suppress(Exception):  # A module that is withheld fails again in the cell that imports it.
                 exec(line, self.names)
 
     def run(self, cell_id: str, source: str, seconds: float, resume: bool) -> tuple[list[dict], str]:
-        """Run one cell: its outputs as nbformat dicts, and its first error as one line ("" for none).
+        """Run one cell. Returns its outputs as nbformat dicts, and its first error as one line ("" for none).
 
-        seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
-        passes. resume: in a notebook, whether what stands below a statement that raises is run too.
+        seconds: limit on processor time, see CellTimers.
+        resume: in a notebook, whether to run the statements that follow one that raised.
         """
         from helpers.running.time_limit import imports_unclocked
 
         outputs = Outputs()
-        importlib.invalidate_caches()  # modules that the cell before has written are found
+        importlib.invalidate_caches()  # so that modules written by the previous cell are found
         timers = CellTimers(seconds)
         stand_in_for_devices(source)
         make_check_silent()
@@ -182,8 +182,8 @@ class Namespace:
                     error = self._run_plain(cell_id, source)
                 else:
                     error = self.shell.run_to_end(source, f"<cell {cell_id}>", outputs, resume)
-        except CellTimeout as late:
-            error = f"CellTimeout: {late}"
+        except CellTimeout as timeout:
+            error = f"CellTimeout: {timeout}"
         finally:
             timers.stop()
             sys.stdout, sys.stderr = stdout, stderr
@@ -200,26 +200,26 @@ class Namespace:
 
 
 def make_check_silent() -> None:
-    """A check that the learner calls finds no answer key here; the judge decides elsewhere, so it does nothing."""
+    """Let the learner's calls of check and at_work do nothing, because the judge decides and has the answer keys."""
     import helpers
 
     def check(*_answers, **_named):
-        """Judge one answer. The grader does so outside of this process."""
+        """Do nothing. The grader judges the answer outside of this process."""
 
     def at_work(*_answers, **_named):
-        """Show an answer in the translator. Nobody looks here."""
+        """Do nothing. The grader has no use for the display of an answer in the translator."""
 
     for silent in (check, at_work):
         setattr(helpers, silent.__name__, silent)
         setattr(sys.modules[f"helpers.{silent.__name__}"], silent.__name__, silent)
 
 
-def one_line(error: BaseException, place: str) -> str:
-    """ "ValueError in line 3: the message", with the last line of the learner's own code that it came from."""
+def one_line(error: BaseException, filename: str) -> str:
+    """An error as "ValueError in line 3: its message", with the line of the deepest frame that is in `filename`."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == place:
+        if trace.tb_frame.f_code.co_filename == filename:
             line = trace.tb_lineno
         trace = trace.tb_next
     try:
@@ -228,5 +228,5 @@ def one_line(error: BaseException, place: str) -> str:
         message = ""
     where = f" in line {line}" if line else ""
     first = (message or "").strip().splitlines()[:1]
-    traceback.clear_frames(error.__traceback__)  # else what filled the memory stays in it
+    traceback.clear_frames(error.__traceback__)  # Otherwise their locals, which may have filled the memory, stay alive.
     return f"{type(error).__name__}{where}" + (f": {first[0][:500]}" if first else "")

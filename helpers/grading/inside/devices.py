@@ -1,4 +1,4 @@
-"""A GPU that is not here: code that asks for "cuda" or "mps" runs on the processor, and a person is told."""
+"""Run code that requests an absent GPU ("cuda", "mps" or "xpu") on the CPU, and remember the request for a flag."""
 
 import functools
 import inspect
@@ -8,38 +8,40 @@ import sys
 import torch
 from torch.overrides import TorchFunctionMode
 
-ASKED = re.compile(r"\b(?:cuda|mps|xpu)\b")
-# What asks first whether the device is here, or needs none.
-POLITE = re.compile(
+DEVICE_TYPES = ("cuda", "mps", "xpu")
+NAMES_DEVICE = re.compile(rf"\b(?:{'|'.join(DEVICE_TYPES)})\b")
+# Code that needs no device, because it first tests whether the device is available, and comments.
+NEEDS_NO_DEVICE = re.compile(
     r"[\"'](?:cuda|mps)[\"']\s+if\s+[\w.]*is_available\(\)|torch\.(?:cuda|backends\.mps)\.is_available|#.*"
 )
-GONE = ("cuda", "mps", "xpu")
-OF_GENERATORS = ("get_device_module", "fork_rng")
+GENERATOR_FUNCTIONS = ("get_device_module", "fork_rng")
 
-_moved: list[str] = []  # the kinds of devices that were asked for and are not here
-_standing: "OnTheProcessor | None" = None
+_moved: list[str] = []  # the type of device of each request for an absent one
+_mode: "OnTheProcessor | None" = None
 
 
 def moved() -> list[str]:
-    """The devices that this process asked for so far and that are not here."""
+    """The types of absent devices that this process has requested so far."""
     return list(dict.fromkeys(_moved))
 
 
 def stand_in_for_devices(source: str) -> None:
-    """From now on this process runs on the processor what `source`, or code after it, wants on a device that is not
-    here. Only where the source names one: each call of torch takes a little longer then."""
-    global _standing
-    if _standing is not None or not ASKED.search(POLITE.sub("", source)) or torch.cuda.is_available():
+    """If `source` names a GPU and there is none, let this process run on the CPU all that requests one from now on.
+
+    This is not done for every submission, because it makes each call of torch slightly slower.
+    """
+    global _mode
+    if _mode is not None or not NAMES_DEVICE.search(NEEDS_NO_DEVICE.sub("", source)) or torch.cuda.is_available():
         return
-    _standing = OnTheProcessor()
-    _standing.__enter__()
-    for kind in GONE:
-        _let_be_called(kind)
+    _mode = OnTheProcessor()
+    _mode.__enter__()
+    for device_type in DEVICE_TYPES:
+        _make_harmless(device_type)
     torch.Generator = Generator
 
 
 class Nothing(int):
-    """What a device that is not here answers: zero, and itself whatever is asked of it."""
+    """The result of a call that needs an absent device: zero, whose attributes, calls and items are itself."""
 
     def __new__(cls, *args, **kwargs):
         return super().__new__(cls)
@@ -59,24 +61,24 @@ class Nothing(int):
         return None
 
     def __iter__(self):
-        return iter((self, self))  # as of get_device_capability and mem_get_info
+        return iter((self, self))  # get_device_capability and mem_get_info return pairs.
 
 
-def _let_be_called(kind: str) -> None:
-    """Let what torch.cuda and its like offer, as synchronize and Event, do nothing where it needs the device."""
+def _make_harmless(device_type: str) -> None:
+    """Make functions and classes of torch.cuda, say, such as synchronize and Event, do nothing if they need the GPU."""
 
-    def harmless(called):
-        @functools.wraps(called)
-        def ask(*args, **kwargs):
+    def harmless(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
             try:
-                return called(*args, **kwargs)
+                return function(*args, **kwargs)
             except (AssertionError, RuntimeError, AttributeError):
-                _moved.append(kind)
+                _moved.append(device_type)
                 return Nothing()
 
-        return ask
+        return wrapper
 
-    module = getattr(torch, kind)
+    module = getattr(torch, device_type)
     for name in module.__all__:
         value = getattr(module, name, None)
         if inspect.isfunction(value):
@@ -85,42 +87,45 @@ def _let_be_called(kind: str) -> None:
             setattr(module, name, type(name, (Nothing,), {}))
 
 
-def _here(value):
-    """The processor in place of a device that is not here; anything else as it is."""
-    kind = str(value).partition(":")[0] if isinstance(value, (str, torch.device)) else ""
-    if kind not in GONE or getattr(torch, kind).is_available():
+def _or_cpu(value):
+    """Return "cpu" for an absent device, and any other value unchanged."""
+    device_type = str(value).partition(":")[0] if isinstance(value, (str, torch.device)) else ""
+    if device_type not in DEVICE_TYPES or getattr(torch, device_type).is_available():
         return value
-    _moved.append(kind)
+    _moved.append(device_type)
     return "cpu"
 
 
 class AnyGenerator(type(torch.Generator)):
+    """Lets generators that torch made itself pass as instances of the Generator below."""
+
     def __instancecheck__(cls, value):
         return isinstance(value, Generator.__base__)
 
 
 class Generator(torch.Generator, metaclass=AnyGenerator):
-    """torch.Generator, which is asked for its device where no mode of torch sees it."""
+    """A torch.Generator on an available device. Function modes do not see its constructor, so a subclass is needed."""
 
     def __new__(cls, device="cpu"):
-        return super().__new__(cls, device=_here(device))
+        return super().__new__(cls, device=_or_cpu(device))
 
 
 class OnTheProcessor(TorchFunctionMode):
-    """A tensor that would be copied to another device is copied here too."""
+    """Calls torch's functions with the CPU in place of absent devices. A tensor that would have been copied to another
+    device is still copied, so that in-place changes of the copy leave the original unchanged."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        # The check looks whether autocast was left on, and torch's generators ask for the module of each device.
-        if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in OF_GENERATORS:
+        # These are no requests: the check reads the autocast state, and torch's generators list all types of devices.
+        if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in GENERATOR_FUNCTIONS:
             return function(*args, **kwargs)
         if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
             _moved.append("cuda")
             return args[0].clone()
-        before = len(_moved)
-        args = tuple(map(_here, args))
+        count = len(_moved)
+        args = tuple(map(_or_cpu, args))
         if "device" in kwargs:
-            kwargs = {**kwargs, "device": _here(kwargs["device"])}
+            kwargs = {**kwargs, "device": _or_cpu(kwargs["device"])}
         result = function(*args, **kwargs)
-        return result.clone() if len(_moved) > before and name == "to" and result is args[0] else result
+        return result.clone() if len(_moved) > count and name == "to" and result is args[0] else result

@@ -1,11 +1,11 @@
-"""The first process of the sandbox. Nothing it says is trusted: the judge asks for raw tensors.
+"""The first process of the sandbox. The judge trusts no verdict from here and requests raw tensors instead.
 
 Processes, from the outside in:
-  fork server started once, imports everything, runs no learner code; forks one submission at a time on request.
-  init        of one submission: the first process of its namespaces, so that its end is the end of all the others.
-  submission  runs the learner's cells and keeps their namespace.
-  exercise    a fork of the submission, one for each exercise: calls the answer on the judge's inputs.
-The judge hands every submission and every exercise a socket of its own, so none can speak for another.
+  fork server  is started once, imports everything, runs no learner code, and forks one submission at a time on request.
+  init         is the first process in the namespaces of one submission; when it ends, all other processes there end.
+  submission   runs the learner's cells and keeps their namespace.
+  exercise     is a fork of the submission, one per exercise, that calls the answer on the judge's inputs.
+The judge gives each submission and each exercise its own socket, so that none of them can reply for another.
 """
 
 import contextlib
@@ -14,19 +14,20 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from dataclasses import replace
 from typing import NamedTuple
 
 from .cell_runner import Namespace
-from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
+from .namespaces import be_dumpable, die_with_parent, isolate, kill, unshare
 from .protocol import FORK, HOME, KILL, TOKEN_BYTES, Setting, from_text, send
 from .submission_process import become_submission
 from .watching import remember_originals, report_stand_in_calls
 
 
 def fork_server(control: socket.socket, setting: Setting) -> None:
-    """Import everything, say hello, then fork a submission for each request until the judge hangs up."""
+    """Import everything, report readiness, then fork a submission on each request until the judge hangs up."""
     import torch
 
     import helpers.checking.observe  # noqa: F401
@@ -36,19 +37,19 @@ def fork_server(control: socket.socket, setting: Setting) -> None:
     from helpers.checking.lazy_imports import import_compiler
 
     lessons.load()
-    import_compiler()  # else each fork would, within its limit of processor time
+    import_compiler()  # Otherwise each fork would import it, within its own limit of processor time.
     torch.set_num_threads(1)
     warm_up()
     remember_originals()
     report_stand_in_calls()
-    lists = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
-    with contextlib.suppress(OSError, KeyError):  # else matplotlib would search for the machine's fonts
-        shutil.copytree(lists, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+    font_lists = os.path.join(sys.path[0], "matplotlib")
+    with contextlib.suppress(OSError, KeyError):  # Without these lists, matplotlib would search for fonts.
+        shutil.copytree(font_lists, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
     if setting.notebook:
-        from .shell import make_shell  # IPython, which loose files need not
+        from .shell import make_shell  # This imports IPython, which loose files do not need.
     namespace = Namespace(make_shell() if setting.notebook else None)
-    namespace.give(setting.given)
-    gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
+    namespace.run_imports(setting.given)
+    gc.freeze()  # Otherwise a garbage collection in a fork would copy every memory page that it visits.
     gc.enable()
     setting = replace(setting, nested=setting.nested and _can_nest(setting))
     send(control, bytes(TOKEN_BYTES), {"nested": setting.nested})
@@ -71,13 +72,14 @@ def fork_server(control: socket.socket, setting: Setting) -> None:
 
 
 def _can_nest(setting: Setting) -> bool:
+    """Whether a submission can get its own namespaces here, inside those of the sandbox."""
     pid = os.fork()
     if pid == 0:
         try:
             unshare()
             inner = os.fork()
             if inner == 0:
-                furnish(setting.places, setting.limits.disk_bytes)
+                isolate(setting.places, setting.limits.disk_bytes)
                 os._exit(0)
             os._exit(int(os.waitpid(inner, 0)[1] != 0))
         finally:
@@ -86,8 +88,8 @@ def _can_nest(setting: Setting) -> bool:
 
 
 class Child(NamedTuple):
-    """A submission as the fork server sees it: pid of its parent in our namespaces, pid of its init (0 where there are
-    no namespaces of its own), its folder (None where there are)."""
+    """A submission: the pid of the process that the server forked, the pid of its init (0 without its own namespaces),
+    and its folder (None with its own namespaces, where HOME is private)."""
 
     pid: int
     init: int
@@ -119,12 +121,12 @@ def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -
 
 
 def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting) -> None:
-    """Parent of the submission's init: stays outside its process namespace only to report and to reap."""
+    """Become the parent of the submission's init, which reports the init's pid and waits until it ends."""
     unshare()
     init = os.fork()
     if init == 0:
         os.close(writing)
-        furnish(setting.places, setting.limits.disk_bytes)
+        isolate(setting.places, setting.limits.disk_bytes)
         _become_init(fd, namespace, setting)
     os.close(fd)
     os.write(writing, str(init).encode())
@@ -134,7 +136,8 @@ def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting)
 
 
 def _become_init(fd: int, namespace: Namespace, setting: Setting) -> None:
-    os.setsid()  # a signal to one's own process group reaches beyond one's own process namespace
+    """Become the submission's init: fork the submission, then reap the processes of the namespace until it ends."""
+    os.setsid()  # Signals to a process group cross the border of a process namespace, so this needs its own group.
     die_with_parent()
     be_dumpable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -151,11 +154,11 @@ def _become_init(fd: int, namespace: Namespace, setting: Setting) -> None:
 
 
 def _end(child: Child) -> None:
-    """Kill a submission with all that it started, and wait until it is gone."""
+    """Kill a submission and all processes that it started, and wait until it has ended."""
     if child.folder is not None:
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL)
-        with contextlib.suppress(Exception):  # psutil need not be here, nor the process
+        with contextlib.suppress(Exception):  # psutil may not be installed, and the process may have ended.
             import psutil
 
             for process in psutil.Process(child.pid).children(recursive=True):
@@ -168,9 +171,9 @@ def _end(child: Child) -> None:
 
 
 def main(argument: str) -> None:
-    """The whole program; told: the number of the control socket and the setting, one behind the other."""
+    """Run the program. argument: the file descriptor of the control socket, a space, and Setting.as_text()."""
     number, setting = argument.split(" ", 1)
     control = socket.socket(fileno=int(number))
     control.set_inheritable(False)
     fork_server(control, from_text(setting))
-    os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
+    os._exit(0)  # An ordinary exit would spend seconds on freeing torch's objects.

@@ -1,4 +1,4 @@
-"""Namespaces and limits of one submission."""
+"""Linux namespaces and resource limits of one submission."""
 
 import contextlib
 import ctypes
@@ -30,13 +30,13 @@ def _write(path: str, text: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Let the system kill this process when the one that started it has ended, however that came."""
+    """Let the operating system kill this process when its parent has ended, for whatever reason."""
     if sys.platform == "linux":
         _libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def be_dumpable(yes: bool) -> None:
-    """Whether other processes of the same user may look into this one."""
+    """Set whether other processes of the same user may read this one's memory."""
     _libc().prctl(PR_SET_DUMPABLE, int(yes), 0, 0, 0)
 
 
@@ -46,7 +46,7 @@ def kill(pid: int) -> None:
 
 
 def unshare() -> None:
-    """User, mount, process and IPC namespaces of this process's own; its next child is their first process."""
+    """Give this process new user, mount, process and IPC namespaces. Its next child becomes their first process."""
     uid, gid = os.getuid(), os.getgid()
     _must(_libc().unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC), "new namespaces")
     _write("/proc/self/setgroups", "deny")
@@ -54,15 +54,15 @@ def unshare() -> None:
     _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
-def furnish(places: tuple[str, ...], disk_bytes: int) -> None:
-    """A private /proc and private writable folders; then no capabilities and no way to new namespaces."""
+def isolate(folders: tuple[str, ...], disk_bytes: int) -> None:
+    """Mount a private /proc and private writable `folders`, then give up all capabilities and further namespaces."""
     libc = _libc()
     _must(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
     flags = MS_NOSUID | MS_NODEV
     _must(libc.mount(b"proc", b"/proc", b"proc", flags | MS_NOEXEC, None), "a new /proc")
     options = f"size={disk_bytes},nr_inodes=10000,mode=0700".encode()
-    for place in places:
-        _must(libc.mount(b"tmpfs", place.encode(), b"tmpfs", flags, options), f"a new {place}")
+    for folder in folders:
+        _must(libc.mount(b"tmpfs", folder.encode(), b"tmpfs", flags, options), f"a new {folder}")
     with contextlib.suppress(OSError):
         _write("/proc/sys/user/max_user_namespaces", "0")
     for capability in range(64):
@@ -73,7 +73,7 @@ def furnish(places: tuple[str, ...], disk_bytes: int) -> None:
 
 
 def limit_resources(limits: Limits, boxed: bool) -> None:
-    """Memory, processes and bytes written by one process; the judge watches their sum."""
+    """Limit the memory, number of processes and file size of this process; the judge watches the totals."""
     import resource
 
     def lower(kind, value):
@@ -89,7 +89,7 @@ def limit_resources(limits: Limits, boxed: bool) -> None:
         lower(resource.RLIMIT_AS, in_use + limits.memory_bytes)
         with contextlib.suppress(OSError):
             _write("/proc/self/oom_score_adj", "1000")
-    if boxed:  # else all processes of the person at this machine would count
-        # Before Linux 5.14 the limit counts all processes of the user on the machine, not those of the namespace.
+    if boxed:  # Outside of bubblewrap, all processes of the person who grades would count.
+        # Before Linux 5.14, all processes of the user on this computer count and not only those in the namespace.
         release = tuple(map(int, os.uname().release.split(".")[:2]))
         lower(resource.RLIMIT_NPROC, limits.processes if release >= (5, 14) else 4096)

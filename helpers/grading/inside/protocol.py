@@ -1,16 +1,20 @@
-"""What the judge tells the sandbox at its start, in one piece, and the messages between them afterwards."""
+"""The setting that the judge passes to the sandbox at the start, and the messages between them afterwards."""
 
 import ast
 import socket
 from dataclasses import asdict, dataclass
 from typing import Any
 
-HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
+HOME = "/learner"  # the learner's home in the sandbox, not below /home because Python may be installed there
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one submission. memory_bytes: of one process, beyond what torch itself takes; total_bytes: of all."""
+    """Limits of one submission.
+
+    memory_bytes: of each process, in addition to what it uses before learner code runs. total_bytes: memory of all its
+    processes. disk_bytes: of each file and each writable folder. cell_seconds: processor time of one cell.
+    """
 
     memory_bytes: int = 2 << 30
     total_bytes: int = 3 << 30
@@ -22,11 +26,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Setting:
-    """Of all submissions of one sandbox.
+    """The setting of one sandbox, for all its submissions.
 
-    boxed: whether this is inside bubblewrap. nested: whether each submission gets namespaces of its own.
-    notebook: whether submissions are notebook cells, else loose files. given: import statements, whose names every
-    submission finds whatever its own import cell does. places: the folders in which a submission may write.
+    boxed: whether it is inside bubblewrap. nested: whether each submission gets its own namespaces inside it.
+    notebook: whether submissions are cells of a notebook or loose files. given: import statements, one per line, that
+    every submission starts with. places: folders in which a submission may write.
     """
 
     limits: Limits
@@ -50,6 +54,7 @@ FORK, KILL = b"F", b"K"
 
 
 def send(channel: socket.socket, token: bytes, tree) -> None:
+    """Send a tree of helpers/checking/codec.py, preceded by its length in 8 bytes and by the token of its request."""
     from helpers.checking.codec import dumps
 
     data = dumps(tree)
@@ -57,7 +62,7 @@ def send(channel: socket.socket, token: bytes, tree) -> None:
 
 
 def receive(channel: socket.socket) -> tuple[bytes, Any]:
-    """The next request and its token. Raises EOFError if the judge has hung up."""
+    """Wait for the next request and return its token and tree. Raises EOFError if the judge has hung up."""
     from helpers.checking.codec import loads
 
     size = int.from_bytes(_exactly(channel, 8), "little")

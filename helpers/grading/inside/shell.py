@@ -1,8 +1,9 @@
-"""An IPython shell for the cells of notebooks. Only a sandbox for notebooks imports this module."""
+"""An IPython shell for the cells of notebooks. Loose files are graded without it, so that they need no IPython."""
 
 import ast
 import gc
 import io
+import os
 import sys
 
 from IPython.core.displayhook import DisplayHook
@@ -12,13 +13,13 @@ from traitlets.config import Config
 
 from .cell_runner import Outputs, one_line
 
-MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
+MOST_RUNS = 20  # runs of one cell, which is resumed after each statement that raises
 
 
 class Publisher(DisplayPublisher):
-    """Hands what a cell displays to its Outputs."""
+    """Adds what a cell displays to its Outputs."""
 
-    outputs = Outputs()  # of nobody, until a cell is run
+    outputs = Outputs()  # replaced in run_to_end
 
     def publish(self, data, *_, **__):
         self.outputs.rich("display_data", data)
@@ -28,9 +29,9 @@ class Publisher(DisplayPublisher):
 
 
 class Hook(DisplayHook):
-    """Hands the value of a cell's last expression to its Outputs."""
+    """Adds the value of a cell's last expression to its Outputs."""
 
-    outputs = Outputs()  # of nobody, until a cell is run
+    outputs = Outputs()  # replaced in run_to_end
 
     def start_displayhook(self):
         pass
@@ -42,42 +43,45 @@ class Hook(DisplayHook):
 
 
 class Shell(InteractiveShell):
-    """Writes nothing to disk, hands every output to an Outputs, and can begin a cell at one of its statements."""
+    """Writes nothing to disk, adds every output to an Outputs, and can start a cell at any of its statements."""
 
     display_pub_class = Publisher
     displayhook_class = Hook
-    outputs = Outputs()  # of nobody, until a cell is run
-    skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
-    statements: list[ast.stmt] = []  # all of them
-    bare = False  # whether the functions of the first one that is run lose their annotations
+    outputs = Outputs()  # replaced in run_to_end
+    statements: list[ast.stmt] = []  # the cell's top-level statements
+    skipped = begun = 0  # how many of them this run of the cell skips, and how many it has skipped or begun
+    bare = False  # whether the first statement of this run is run without its annotations
 
-    def run_to_end(self, source: str, place: str, outputs: Outputs, resume: bool) -> str:
-        """Run a cell, and behind a statement that raises the rest of it, if `resume`. Returns its first error as one
-        line, "" for none."""
+    def run_to_end(self, source: str, filename: str, outputs: Outputs, resume: bool) -> str:
+        """Run a cell, and if `resume`, also the statements that follow one that raises.
+
+        filename: the name of the code in tracebacks. Returns the cell's first error as one line, "" for none.
+        """
         self.outputs = self.display_pub.outputs = self.displayhook.outputs = outputs
-        self.compile.get_code_name = lambda *_: place
-        first, self.skipped, self.bare, result, error = "", 0, False, None, None
-        for _ in range(MOST_RESUMED if resume else 1):
+        self.compile.get_code_name = lambda *_: filename
+        first_error, self.skipped, self.bare, result, error = "", 0, False, None, None
+        for _ in range(MOST_RUNS if resume else 1):
             self.begun = self.skipped
             result = self.run_cell(source, store_history=False)
             error = result.error_before_exec or result.error_in_exec
             if error is None:
                 break
-            first = first or one_line(error, place)
+            first_error = first_error or one_line(error, filename)
             if result.error_before_exec or not isinstance(error, Exception):
                 break
-            # An annotation may name a package that is not here: nothing else needs it, so the statement is run bare.
-            tried = self.bare and self.begun == self.skipped + 1
-            self.bare = isinstance(error, NameError) and not tried and bool(annotated(self.statements[self.begun - 1]))
+            # An annotation may name a package that is missing here. Nothing else needs it, so run it without.
+            was_bare = self.bare and self.begun == self.skipped + 1
+            may_be_bare = isinstance(error, NameError) and not was_bare
+            self.bare = may_be_bare and bool(annotated(self.statements[self.begun - 1]))
             self.skipped = self.begun - self.bare
-        if first:
-            # IPython keeps the error for a debugger, and with it copies of what its functions held.
+        if first_error:
+            # IPython keeps the last error for its debugger, and thereby the local variables of all its frames.
             self.InteractiveTB.tb = None
             for name in ("last_type", "last_value", "last_traceback", "last_exc"):
                 vars(sys).pop(name, None)
             del result, error
             gc.collect()
-        return first
+        return first_error
 
     def transform_ast(self, node):
         node = super().transform_ast(node)
@@ -88,8 +92,19 @@ class Shell(InteractiveShell):
         return node
 
     async def run_code(self, code_obj, result=None, *, async_=False):
-        self.begun += 1  # IPython runs each top-level statement by itself
+        self.begun += 1  # IPython calls this once per top-level statement.
         return await super().run_code(code_obj, result, async_=async_)
+
+    def _get_exc_info(self, exc_tuple=None):
+        """Leave the sandbox's own frames, such as those of devices.py, out of the traceback that learners see."""
+        kind, error, trace = super()._get_exc_info(exc_tuple)
+        outer = trace
+        while outer is not None and outer.tb_next is not None:
+            if outer.tb_next.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):
+                outer.tb_next = outer.tb_next.tb_next
+            else:
+                outer = outer.tb_next
+        return kind, error, trace
 
     def _showtraceback(self, etype, evalue, stb):
         self.outputs.error(etype.__name__, str(evalue), list(stb))
@@ -99,12 +114,12 @@ class Shell(InteractiveShell):
 
 
 def make_shell() -> Shell:
-    """The shell, with everything imported and drawn once that every lesson's first cells would spend their time on."""
+    """Make the shell, and import and draw once what would otherwise take time in the first cells of every lesson."""
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
-    import matplotlib.pyplot as plt  # the inline backend attaches itself to the shell that exists by now
+    import matplotlib.pyplot as plt  # Imported here because its inline backend attaches itself to an existing shell.
 
     import helpers.drawing.style  # noqa: F401
     import helpers.progress  # noqa: F401
@@ -118,7 +133,7 @@ def make_shell() -> Shell:
 
 
 def annotated(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
-    """Where the functions of a statement are annotated: (node, name of its field)."""
+    """The annotations of the functions in a statement, each as the node and the name of its field."""
     fields = {ast.arg: "annotation", ast.FunctionDef: "returns", ast.AsyncFunctionDef: "returns"}
     return [
         (node, field)

@@ -1,4 +1,4 @@
-"""One submission: the learner's cells in a namespace of their own, and what the judge asks about it."""
+"""One submission: run the learner's cells in their own namespace, and answer the judge's requests about it."""
 
 import base64
 import contextlib
@@ -19,10 +19,10 @@ from .watching import patched_names
 
 
 def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setting) -> None:
-    """Serve the judge's requests on `fd` until it hangs up."""
+    """Serve the judge's requests on the socket `fd` until the judge hangs up, then end this process."""
     try:
         os.chdir(folder)
-        sys.path.append(folder)  # a module of the learner's own is found there, after all others but for his own code
+        sys.path.append(folder)  # The learner's modules come last here, and first for the learner's code: OwnModules.
         sys.meta_path.insert(0, OwnModules(folder))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
@@ -38,8 +38,8 @@ def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setti
 
 
 def serve(channel: socket.socket, namespace: Namespace) -> None:
-    exercise = None
-    judged_values: dict[str, object] = {}  # what the names of exercises stood for when they were judged
+    exercise = None  # the pid of the fork that observes one, which the next request ends
+    judged_values: dict[str, object] = {}  # name of an exercise -> what it was bound to when it was judged
     while True:
         token, request = receive(channel)
         if exercise is not None:
@@ -60,7 +60,7 @@ def _end(exercise: int) -> None:
 
 
 def _fork_exercise(channel: socket.socket, namespace: Namespace, token: bytes, request: dict) -> int:
-    """Start a fork that calls an answer and replies on a socket of its own, which the judge sends along."""
+    """Fork a process that observes an exercise and replies on its own socket, which comes with the request."""
     _, fds, _, _ = socket.recv_fds(channel, 1, 1)
     exercise = os.fork()
     if exercise == 0:
@@ -99,18 +99,19 @@ def _reply(request: dict, namespace: Namespace, judged_values: dict[str, object]
 
 
 class OwnModules(importlib.abc.MetaPathFinder):
-    """Finds NAME.py of a folder before a module of Python's with that name (test.py, say) for code of the learner's."""
+    """For imports in the learner's code, finds NAME.py in `folder` before a standard module of that name, say test."""
 
     def __init__(self, folder: str):
         self.folder = folder
 
     def find_spec(self, name, path=None, target=None):
-        place = os.path.join(self.folder, f"{name}.py")
-        if "." in name or not os.path.isfile(place) or not self._is_asked_by_the_learner():
+        path_of_module = os.path.join(self.folder, f"{name}.py")
+        if "." in name or not os.path.isfile(path_of_module) or not self._is_learners_import():
             return None
-        return importlib.util.spec_from_file_location(name, place)
+        return importlib.util.spec_from_file_location(name, path_of_module)
 
-    def _is_asked_by_the_learner(self) -> bool:
+    def _is_learners_import(self) -> bool:
+        """Whether the import statement, below the frames of the import machinery, is in the learner's code."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", __file__)):
             frame = frame.f_back

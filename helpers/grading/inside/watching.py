@@ -1,4 +1,4 @@
-"""Finished blocks tell when they are called, and what observes is looked at for what learner code replaced of it."""
+"""Report calls of the course's finished code, and find the observing functions that learner code has replaced."""
 
 import functools
 import importlib
@@ -21,7 +21,7 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
-OBSERVERS = (  # of these, all functions
+OBSERVERS = (  # modules of which all functions are watched
     "helpers.running.torch_insides",
     *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
 )
@@ -30,8 +30,8 @@ _codes: dict[tuple[str, str], types.CodeType] = {}
 
 
 def report_stand_in_calls() -> None:
-    """Wrap what stands in for answers (helpers/or_finished.py), and what writes translations, wherever the course's
-    modules keep it."""
+    """Let the functions that translate, and the finished parts that replace answers (helpers/or_finished.py), report
+    their calls, in every module of the course that has imported them."""
     from helpers import lessons
     from helpers.translator import decoding, finished_parts, network, trained
 
@@ -39,15 +39,15 @@ def report_stand_in_calls() -> None:
     for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
         if importlib.util.find_spec(f"{package.name}.stand_ins"):
             modules.append(importlib.import_module(f"{package.name}.stand_ins"))
-    writers = (trained.greedy, trained.source_batch, trained.translate, decoding.write)
-    wrapped = {writer: _reporting(writer, f"{writer.__module__}.{writer.__name__}") for writer in writers}
-    for home in modules:
-        values = [value for table in _tables(home) for value in table.values()]
-        for value in [value for value in values if getattr(value, "__module__", "") == home.__name__]:
+    translators = (trained.greedy, trained.source_batch, trained.translate, decoding.write)
+    wrapped = {function: _reporting(function, f"{function.__module__}.{function.__name__}") for function in translators}
+    for module in modules:
+        values = [value for table in _tables(module) for value in table.values()]
+        for value in [value for value in values if getattr(value, "__module__", "") == module.__name__]:
             if isinstance(value, types.FunctionType):
-                wrapped[value] = _reporting(value, f"{home.__name__}.{value.__name__}")
+                wrapped[value] = _reporting(value, f"{module.__name__}.{value.__name__}")
             elif isinstance(value, type) and "__init__" in vars(value):
-                value.__init__ = _reporting(value.__init__, f"{home.__name__}.{value.__name__}")
+                value.__init__ = _reporting(value.__init__, f"{module.__name__}.{value.__name__}")
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
             for table in _tables(module):
@@ -56,11 +56,12 @@ def report_stand_in_calls() -> None:
 
 
 def _tables(module: types.ModuleType) -> list[dict]:
-    """What a module binds, and the table of the translator's parts among it."""
+    """The namespace of a module, and its table of the translator's parts, empty if it has none."""
     return [vars(module), getattr(module, "FINISHED_PARTS", {})]
 
 
 def _reporting(function: Callable, name: str) -> Callable:
+    """Wrap `function` so that the first call from outside of the course is reported under `name`."""
     reported: set[str] = set()
 
     @functools.wraps(function)
@@ -78,35 +79,37 @@ def _reporting(function: Callable, name: str) -> Callable:
 
 
 def remember_originals() -> None:
-    """Keep what WATCHED names and what observes, before any learner code runs."""
-    for home, names in WATCHED:
+    """Remember the objects that WATCHED names and the code of OBSERVERS, before any learner code runs."""
+    for owner, names in WATCHED:
         for name in names.split():
-            _originals[home, name] = _current(home, name)
+            _originals[owner, name] = _current(owner, name)
     _codes.update(_observers_code())
 
 
 def patched_names() -> list[str]:
-    """What the learner's code replaced of these: for a person to look at, no proof of anything."""
-    names = [f"{home}.{name}" for (home, name), original in _originals.items() if _current(home, name) is not original]
+    """The remembered functions that learner code has replaced. This is for a person to read and proves nothing."""
+    originals = _originals.items()
+    names = [f"{owner}.{name}" for (owner, name), original in originals if _current(owner, name) is not original]
     current = _observers_code()
-    names += [f"{home}.{name}" for (home, name), code in _codes.items() if current.get((home, name)) is not code]
+    names += [f"{module}.{name}" for (module, name), code in _codes.items() if current.get((module, name)) is not code]
     return list(dict.fromkeys(names))
 
 
 def _observers_code() -> dict[tuple[str, str], types.CodeType]:
-    """The code of every function and method in the modules that observe."""
+    """The code of every function and method in OBSERVERS, by module and qualified name."""
     codes = {}
-    for home in OBSERVERS:
-        for name, value in list(vars(sys.modules[home]).items()):
+    for module in OBSERVERS:
+        for name, value in list(vars(sys.modules[module]).items()):
             if isinstance(value, types.FunctionType):
-                codes[home, name] = value.__code__
-            elif isinstance(value, type) and value.__module__ == home:
+                codes[module, name] = value.__code__
+            elif isinstance(value, type) and value.__module__ == module:
                 methods = [(n, m) for n, m in vars(value).items() if isinstance(m, types.FunctionType)]
-                codes.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
+                codes.update({(module, f"{name}.{method_name}"): method.__code__ for method_name, method in methods})
     return codes
 
 
-def _current(home: str, name: str):
-    module, _, name_of_class = home.rpartition(".")
-    owner = sys.modules.get(home) or getattr(sys.modules[module], name_of_class)
-    return vars(owner).get(name)
+def _current(owner: str, name: str):
+    """What `name` is bound to now in the module or class with the dotted name `owner`."""
+    module, _, name_of_class = owner.rpartition(".")
+    namespace = sys.modules.get(owner) or getattr(sys.modules[module], name_of_class)
+    return vars(namespace).get(name)
