@@ -143,8 +143,8 @@ def _only_shown(statement: ast.stmt) -> set[int]:
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
-RUNNING = {"exec", "eval"}
-INSIDE = {"__closure__", "__code__", "__globals__", "__qualname__", "cell_contents"}
+RUNS_STRINGS = {"exec", "eval"}
+FUNCTION_INTERNALS = {"__closure__", "__code__", "__globals__", "__qualname__", "cell_contents"}
 SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
 SWITCH = re.compile(r"_pop_(mode|torch)\w*")  # torch's own stacks of looks
 
