@@ -43,7 +43,7 @@ torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
 
 
 def self_test(judge: Judge) -> None:
-    """Judge the reference, a blank submission and the hostile canary. Raises GraderBroken unless the reference gets full
+    """Judge the reference, a blank submission and a hostile canary. Raises GraderBroken unless the reference gets full
     points and the others none, and the canary could do no harm."""
     answers = "".join(f"\n{key.name} = {key.correct!r}" for key in judge.keys.values() if key.kind == "quiz")
     answers += perfect_answers(judge.lesson, judge.keys, judge.seed)

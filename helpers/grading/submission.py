@@ -57,12 +57,8 @@ class Release:
     texts: set[str] = field(default_factory=set)  # sources of all cells with white space normalized
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
-    ungraded: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # source of a cell that no graded cell needs -> the names that it binds
-    demonstrations: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # the same for cells that do the same for every learner
+    ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no points need -> names bound
+    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # the same for cells that show all the same
     given: dict[str, set[str]] = field(default_factory=dict)  # as returned by `import_names` of lesson_release.py
     solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
     title: str = ""  # its first heading, else its name
