@@ -22,9 +22,9 @@ class Statement:
     """One top-level statement.
 
     uses: all names in it, including attributes and local variables. calls: the names that it looks up at the top level.
-    blocks: the finished blocks that it imports, each with the number of its lesson if the import names that.
-    internals: the attributes that it reads from functions to learn how they are made. starred: whether a star import in
-    it may hide built-in functions.
+    blocks: the finished blocks that it imports, each with the number of its lesson if the import names the lesson.
+    internals: the attributes of functions that it reads although they reveal how these are made. starred: whether a
+    star import in it may hide built-in functions.
     """
 
     node: ast.stmt
@@ -47,12 +47,12 @@ class TopLevel:
 
     def read(self, source: str) -> list[ast.stmt]:
         """Add the statements of some code and return them; an empty list if Python cannot parse it."""
-        statements_read = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
-        for statement in statements_read:
+        new = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
+        for statement in new:
             for name in statement.binds:
                 self.bound.setdefault(name, []).append(statement)
-        self.statements += statements_read
-        return [statement.node for statement in statements_read]
+        self.statements += new
+        return [statement.node for statement in new]
 
     @property
     def starred(self) -> bool:
@@ -65,9 +65,7 @@ class TopLevel:
 
     def closure(self, name: str, excluded: Collection[str] = (), by: str = "calls") -> set[str]:
         """All names that `name` looks up, directly or through other names bound here, but not through `excluded`.
-
-        by: "calls", or "uses" for all names in the statements, including attributes and local variables.
-        """
+        by: "calls", or "uses" for all names in the statements, including attributes and local variables."""
         reached, waiting, seen = set(), [name], set()
         while waiting:
             for statement in self.bound.get(waiting.pop(), ()):
@@ -84,7 +82,7 @@ class TopLevel:
         return set().union(*(statement.blocks for statement in self.statements if statement.binds & used))
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
-        """Phrases for each way in which `name`, or code that it uses, may call a banned function without naming it."""
+        """Phrases for the ways in which `name`, or code that it uses, may call a banned function without naming it."""
         if not banned:
             return []
         used = {name, *self.closure(name, by="uses")}
@@ -95,13 +93,13 @@ class TopLevel:
         return list(dict.fromkeys(detours))
 
     def runs_text(self, banned: set[str]) -> list[str]:
-        """Phrases as in `detours` for strings that statements run as code and that may therefore define any answer."""
+        """Phrases as in `detours`, for statements that run strings as code, because these may define any answer."""
         unbound = [statement.node for statement in self.statements if not statement.binds]
         running = [node for node in unbound if any(getattr(item, "id", "") in RUNS_STRINGS for item in ast.walk(node))]
         return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
-        """The attributes that `name`, or code that it uses, reads from functions to learn how they are made."""
+        """The attributes that reveal how functions are made and that `name`, or code that it uses, reads."""
         used = {name, *self.closure(name, by="uses")}
         return sorted(set().union(*(statement.internals for statement in self.statements if statement.binds & used)))
 

@@ -22,11 +22,9 @@ def replace_converter(name: str, app: str, converter: type) -> None:
 
 
 def open_gradebook(folders: Folders):
-    """nbgrader's gradebook of a class. Raises GradingStopped if it cannot be used.
-
-    When nbgrader creates one, nbgrader.api.get_alembic_version starts a program to look up the current schema version.
-    That takes a third of the CPU time of grading one submission, so alembic's Python interface is called instead.
-    """
+    """nbgrader's gradebook of a class. Raises GradingStopped if it cannot be used. For a new one, nbgrader would look
+    up the current schema version by starting a program (get_alembic_version). That takes a third of the CPU time of
+    grading one submission, so alembic's Python interface is called instead."""
     import nbgrader.api
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -58,11 +56,8 @@ def newest_version() -> str | None:
 
 @contextlib.contextmanager
 def one_commit(gradebook):
-    """Replace nbgrader's commits inside the `with` block by flushes, so that a later commit stores all of them at once.
-
-    nbgrader commits after each of its steps, through `gradebook.db.commit`, and waits for the disk each time. With a
-    single commit, a gradebook never holds half a submission.
-    """
+    """In this context, nbgrader only flushes where it would call `gradebook.db.commit`, after each of its steps, and wait
+    for the disk. The caller then commits all steps at once, so that a gradebook never holds half a submission."""
     session = gradebook.db
     commit, session.commit = session.commit, session.flush
     try:
@@ -99,5 +94,5 @@ def assign_late_penalty(gradebook, folders: Folders, lesson: str, student: str, 
     gradebook.db.expire_all()
 
 
-def _resources(folders: Folders, lesson: str, **student) -> dict:
-    return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **student}}
+def _resources(folders: Folders, lesson: str, **extra) -> dict:
+    return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **extra}}

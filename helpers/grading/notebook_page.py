@@ -78,10 +78,8 @@ class Renderer(IPythonRenderer):
 
 
 def as_page(cells: list, facts: dict, lesson: str, **teacher) -> str:
-    """The page for a notebook's cells, which the recorder has sanitized. facts: the result of `facts`.
-
-    teacher: title, notes and the address of the class report, which only a teacher's page has.
-    """
+    """The page for a notebook's cells, which the recorder has sanitized. facts: the result of `facts`. teacher: title,
+    notes and the address of the class report, which only a teacher's page has."""
     styles = FORMATTER.get_style_defs(".code")
     return _template().render(cells=without_echoes(cells), facts=facts, lesson=lesson, styles=styles, **teacher)
 
@@ -158,10 +156,10 @@ def facts(grades: Iterable, result: Result | None, student: str, penalty: float 
     return {
         "student": student,
         "cells": cells,
-        "total": None if problem and not by_hand else f"{_points(score - penalty)} of {_points(worth)} points",
+        "total": None if problem and not by_hand else f"{number(score - penalty)} of {number(worth)} points",
         "waiting": sum(state == "waits" for _, _, state in cells.values()),
         "late": late,
-        "penalty": _points(penalty) if penalty else "",
+        "penalty": number(penalty) if penalty else "",
         "problem": FOR_A_TEACHER.sub("", problem).rstrip(".") if problem else None,
         "fixable": bool(problem) and not result.again and "by hand" not in problem,
     }
@@ -172,14 +170,10 @@ def _outcome(grade, result: Result | None) -> tuple[str, str, str]:
     name = grade.name.removeprefix("check_")
     score, worth = grade.score, grade.max_score
     if grade.manual_score is None and grade.needs_manual_grade:
-        return name, f"waits for your teacher ({_points(worth)} points)" if worth else "waits for your teacher", "waits"
+        return name, f"waits for your teacher ({number(worth)} points)" if worth else "waits for your teacher", "waits"
     if is_unanswered(grade, result):
-        return name, f"not answered ({_points(worth)} points)" if worth else "not answered (bonus)", "unanswered"
+        return name, f"not answered ({number(worth)} points)" if worth else "not answered (bonus)", "unanswered"
     if not worth:
-        return name, f"{_points(score)} bonus points", "full" if score else "none"
+        return name, f"{number(score)} bonus points", "full" if score else "none"
     state = "full" if score >= worth - 1e-9 else "part" if score > 0 else "none"
-    return name, f"{_points(score)} of {_points(worth)}", state
-
-
-def _points(value: float | None) -> str:
-    return number(value or 0.0)
+    return name, f"{number(score)} of {number(worth)}", state

@@ -30,12 +30,9 @@ SOLUTIONS = ROOT / "solutions"
 
 @dataclass(frozen=True)
 class JudgedNotebook:
-    """What the judge found in one notebook.
-
-    reports: in the lesson's order, each with the points that the release gives; a bonus exercise has 0 as max_points,
-    and its points are extra. waiting: exercises that a person must grade. written: the points of the questions that a
-    person grades. flags: sentences about what a person should look at.
-    """
+    """What the judge found in one notebook. reports: in the lesson's order, with the points of the release; a bonus
+    exercise has 0 as max_points, because its points are extra. waiting: exercises that a person must grade. written:
+    points of the questions that a person grades. flags: sentences about what a person should check."""
 
     lesson: str
     reports: list[ExerciseReport]
@@ -67,7 +64,7 @@ def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
 
 
 def as_markdown(judged: JudgedNotebook) -> str:
-    """The points, a table of the exercises, the report on each wrong answer, and whatever a person must look at."""
+    """The points, a table of the exercises, the report on each wrong answer, and whatever a person must check."""
     bonus = f" and {judged.bonus:g} bonus points" if judged.bonus else ""
     worth = sum(report.max_points for report in judged.reports)
     lines = [f"## {judged.lesson}: {judged.points:g} of {worth:g} points{bonus}", ""]

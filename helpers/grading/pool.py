@@ -71,11 +71,9 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """Settings that all judges of a batch share.
-
-    seed: of the inputs. cell_seconds: time limit per cell. key_cache: the file in which judges share the keys.
-    notebook: whether submissions are notebooks rather than loose files. only: the exercises to judge; None for all.
-    """
+    """Settings of all judges of a batch. seed: of the inputs. cell_seconds: time limit per cell. key_cache: the file in
+    which judges share the keys. notebook: whether submissions are notebooks, not loose files. only: the exercises to
+    judge; None for all."""
 
     lesson: str
     seed: int
@@ -87,16 +85,14 @@ class Batch:
 
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
-    """The part of a submission that a judge receives: its cells, and the files that lie beside it by name."""
+    """The part of a submission that a judge receives: its cells, and by name the files that lie beside it."""
     files = read_files_beside(submission.folder, submission.code())[0] if submission.folder else {}
     return judge_input(submission, release), files
 
 
 def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
-    """The report to record for a judge's answer; None if it could not judge, so that a person must grade.
-
-    kind, answer: as JudgeProcess.answer returns them. Either way, this sets the submission's `problem`.
-    """
+    """The report to record for the answer of a JudgeProcess; None if it could not judge, so that a person must grade.
+    Either way, this sets the submission's `problem`."""
     if kind == "judged":
         submission.problem = answer.problem
         passed_at_home = (answer.verdicts.get(cell.exercise) for cell in submission.cells if cell.passed)
@@ -172,32 +168,27 @@ class Pool:
     def portions(
         self, submissions: Iterator[Submission], total: int, release: Release, progress
     ) -> Iterator[list[Judged]]:
-        """Yield portions of submissions with their reports, each judged between two self tests.
-
-        Submissions are first judged in parallel with a short time limit, and those that exceed it follow one by one.
-        submissions: `total` of them, read only when they are needed.
-        """
+        """Yield portions of submissions with their reports, each judged between two self tests. Submissions that exceed
+        a short time limit are left out at first and follow one by one at the end. submissions: `total` of them, read
+        only when they are needed."""
         slow = list(submissions) if total == 1 else []
         self.self_test("before the batch")
         while portion := list(islice(submissions, self.jobs * PORTION)):
-            judged = list(self.judge(portion, release, progress.step, hurried=True))
+            finished = list(self.judge(portion, release, progress.step, hurried=True))
             self.self_test("after the batch")
-            done = {submission.student for submission, _ in judged}
+            done = {submission.student for submission, _ in finished}
             slow += [submission for submission in portion if submission.student not in done]
-            yield judged
+            yield finished
         if total > 1 and slow:
             progress.slow(len(slow))
-        for one in self.judge(slow, release, progress.step, hurried=False):
-            yield [one]
+        for judged in self.judge(slow, release, progress.step, hurried=False):
+            yield [judged]
 
     def judge(
         self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool
     ) -> Iterator[Judged]:
-        """Judge submissions. The report of one that has a problem or cannot be judged is None.
-
-        hurried: leave out those that take long, to judge them later; otherwise a judge tests itself after every
-        submission, before that is yielded.
-        """
+        """Judge submissions. The report of one that has a problem or cannot be judged is None. hurried: leave out those
+        that take long, to judge them later; otherwise a judge tests itself before each submission is yielded."""
         readable = []
         for submission in submissions:
             if submission.problem:
@@ -219,10 +210,8 @@ class Pool:
                 on_judged(submission.student)
 
     def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
-        """Send message(item) for every item to a judge, and yield (item, kind, answer) as the answers arrive.
-
-        If a judge's process dies, hangs or fails, a new one replaces it and tries the item once more.
-        """
+        """Send message(item) for every item to a judge, and yield (item, kind, answer) as the answers arrive. If a
+        judge dies, hangs or fails, a new one replaces it and tries the item once more."""
         waiting, tried = deque(enumerate(items)), set()
         busy: dict[Connection, tuple[int, tuple[int, Item]]] = {}
 
@@ -263,7 +252,7 @@ PROGRAM = (
 
 
 class JudgeProcess:
-    """A judge in its own process, reached through a pipe. If this process dies, the pipe closes and the judge ends."""
+    """A judge in its own process, reached through a pipe. If the parent dies, the pipe closes and the judge ends."""
 
     def __init__(self, batch: Batch, folder: str):
         self.pipe, theirs = multiprocessing.Pipe()
@@ -274,14 +263,12 @@ class JudgeProcess:
         self.ask(batch)
 
     def ask(self, message) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
+        with contextlib.suppress(ConnectionError):
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer), as _reply and serve send them, or ("died", reason).
-
-        patience: seconds to wait for the answer; 0 if it is there, and None if the judge has run out of time.
-        """
+        """(kind, answer), as _reply and serve send them, or ("died", reason). patience: seconds to wait for the answer;
+        0 if it is there, None if the judge has run out of time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer within the time limit"
@@ -338,8 +325,8 @@ def serve(handle: int) -> None:
 
 
 def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
-    """(kind, answer) for a message. The kinds are tested, names, judged, slow (left out in a hurry), broken (the course
-    or its installation), unsound (a self test failed), refused (no sandbox) and odd (any other error)."""
+    """(kind, answer) for a message. The kinds are tested, names, judged, slow (left out when hurried), broken (the
+    course or its installation), unsound (a self test failed), refused (no sandbox) and odd (any other error)."""
     from helpers.grading.judge import TOO_LONG
     from helpers.grading.reference import GraderBroken
     from helpers.grading.sandbox_files import SandboxMissing
@@ -371,7 +358,7 @@ def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
         return "broken", str(error)
     except SandboxMissing as error:
         return "refused", str(error)
-    except Exception as error:  # probably one submission's fault; the self test finds out if it is the judge's
+    except Exception as error:  # perhaps due to one submission only; the self test will tell
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
 
 

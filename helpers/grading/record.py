@@ -33,10 +33,8 @@ LARGEST_OUTPUT = 400_000  # characters of one text or picture in a learner's out
 
 @dataclass
 class Result:
-    """The content of a submission's result file, from which the class report is made.
-
-    sha, fingerprint: of the submission and of what it was graded with; a finished submission is recognized by both.
-    """
+    """The content of a submission's result file, for the class report. A finished submission is recognized by sha, its
+    own hash, and fingerprint, that of everything it was graded with."""
 
     student: str
     sha: str

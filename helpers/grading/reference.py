@@ -41,10 +41,8 @@ def fresh_keys(lesson: Lesson, seed: int) -> dict[str, ExerciseKey]:
 
 
 def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]:
-    """The same as `fresh_keys`, but cached in a file at `path`, whose name is extended by a hash of version and seed.
-
-    If that file cannot be read, the keys are drawn; if it cannot be written, they are not cached.
-    """
+    """The same as `fresh_keys`, but cached in a file at `path`, whose name is extended by a hash of version and seed. A
+    file that cannot be read or written is ignored."""
     version = hashlib.sha256(f"{version_of(lesson.name)} {seed}".encode()).hexdigest()[:16]
     cache = path.with_name(f"{path.stem}-{version}{path.suffix}")
     with contextlib.suppress(OSError, ValueError):

@@ -38,10 +38,8 @@ DROP_ROOT = (
 
 def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     """Copy the program that runs in the sandbox and the part of the course that learner code may import, with finished
-    blocks and answer keys of earlier lessons only, to the new folder `target`.
-
-    fonts: also copy matplotlib's list of installed fonts, which takes long to create.
-    """
+    blocks and answer keys of earlier lessons only, to the new folder `target`. fonts: also copy matplotlib's list of
+    installed fonts, which takes long to create."""
     number = lesson[:2]
     hidden = {HELPERS / file for file in (*OTHER_WINGS, *WITHHELD_FILES.get(number, ()))}
 

@@ -99,10 +99,8 @@ def {name}(*args, **kwargs):
 
 
 def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
-    """The source of perfect answers to the lesson's measured exercises, which look up the best output for each input.
-
-    They replace a reference solution, which would have to be trained for minutes.
-    """
+    """The source of perfect answers to the lesson's measured exercises. They look up the best output for each input,
+    because a reference solution would have to be trained for minutes."""
     measured = [name for name, key in keys.items() if key.metric]
     described, source = reference.answer_key(lesson) if measured else {}, ""
     for name in measured:

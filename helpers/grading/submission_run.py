@@ -12,7 +12,7 @@ from helpers.grading.submission import Cell
 RESTARTS = 6  # how often the cells are run again without one that ended the process
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
-BUSY = 10.0  # wall time that a cell may take on a busy processor, as a multiple of its seconds of CPU time
+BUSY = 10.0  # limit of a cell's wall time on a busy processor, as a multiple of its limit of CPU time
 NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFError", "StdinNotImplementedError")
 MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds to wait for calls that do not return: all together; the least for each
@@ -29,10 +29,8 @@ LOST_WORDS = {
 
 
 class SubmissionRun:
-    """The process in which one submission's cells run; it is restarted if it dies.
-
-    exercises: the names whose bindings are looked up. seconds: after this time nothing of the submission is run.
-    """
+    """The process in which one submission's cells run; it is restarted if it dies. exercises: the names whose bindings
+    are looked up. seconds: after this time nothing of the submission is run."""
 
     def __init__(self, sandbox: Sandbox, cells: list[Cell], exercises: Iterable[str], seconds: float):
         self.sandbox, self.cells, self.exercises = sandbox, cells, list(exercises)
@@ -126,10 +124,8 @@ class SubmissionRun:
                 return
 
     def read_bindings(self, keep: str | None = None) -> bool:
-        """Look up what the exercises' names are bound to. Returns False if the process does not answer.
-
-        keep: a name whose current value the process keeps, so that it notices when the name is rebound.
-        """
+        """Look up what the exercises' names are bound to. Returns False if the process does not answer. keep: a name
+        whose current value the process keeps, to notice if it is rebound."""
         try:
             request = {"do": "names", "names": [*self.exercises, "harm"], "keep": keep}
             reply = self.process.ask(request, 10)
