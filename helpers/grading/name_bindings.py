@@ -13,7 +13,7 @@ from helpers.grading.suspicious_code import FUNCTION_INTERNALS, RUNS_STRINGS, de
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run the code after or below them
 STARS = ("torch", "numpy", "math")
 MOST_SCOPES = 500  # functions, lambdas and classes in one statement; resolving their names takes quadratic time
-MOST_KEPT, LONGEST_KEPT = 200, 4000  # cells whose analysis is cached, because a class shares them; characters of one
+MOST_KEPT, LONGEST_KEPT = 200, 4000  # cells cached after parsing, because a class has them in common; characters of one
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension)
 
 
@@ -99,12 +99,12 @@ class TopLevel:
         return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
-        """The attributes that reveal how functions are made and that `name`, or code that it uses, reads."""
+        """The attributes, as in `Statement.internals`, that `name` or code that it uses reads."""
         used = {name, *self.closure(name, by="uses")}
         return sorted(set().union(*(statement.internals for statement in self.statements if statement.binds & used)))
 
     def source_of(self, names: Collection[str]) -> str:
-        """The source of the statements that bind `names` and everything that these use, in their order."""
+        """The source of the statements that bind `names` and everything that these use, in the original order."""
         needed = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(ast.unparse(statement.node) for statement in self.statements if statement.binds & needed)
 

@@ -24,8 +24,8 @@ MOST_MISSING = 50  # names of one submission
 
 
 def without_newer_syntax(source: str, ran: bool) -> tuple[str, list[str]]:
-    """A cell's code with the statements that this Python cannot parse turned into comments, and a list of these; the
-    code as it is if there are none, or too many. ran: whether the cell certainly ran on the learner's computer;
+    """A cell's code with the statements that this Python cannot parse turned into comments, and a list of these. If
+    there are none or too many, the code is unchanged. ran: whether the cell certainly ran on the learner's computer;
     otherwise a statement is left out only if it looks like newer syntax."""
     lines = source.split("\n")
     left_out: list[str] = []

@@ -14,9 +14,9 @@ MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
 MOST_STATEMENTS = 20_000  # estimated from lines and semicolons; checking one takes 0.3 ms
 MOST_ATTACHMENTS = 50  # of one cell
-MOST_OUTPUTS = 200  # of one cell, that are searched for an error and for the result of the check
+MOST_OUTPUTS = 200  # of one cell that are searched for an error and for the result of the check
 PASSED = re.compile(r"(?m)^✓ (\w{1,80})   ")  # the beginning of the report of a check that passed
-ENDINGS = (".ipynb", ".json", ".ipynb.txt")  # browsers give the last two to notebooks that they save
+ENDINGS = (".ipynb", ".json", ".ipynb.txt")  # the last two from browsers that save a notebook
 
 
 class Unreadable(Exception):

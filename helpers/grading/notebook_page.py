@@ -143,10 +143,11 @@ def facts(grades: Iterable, result: Result | None, student: str, penalty: float 
     grades: nbgrader's or the class report's, one per graded cell. student: the name that the page shows. penalty:
     points deducted. late: how late the submission was, in words.
 
-    Returns a dict with student, late and: cells, which maps a grade_id to (name, points in words, state: full, part,
-    none, unanswered or waits); total, in words, None if nothing was graded; waiting, the number of cells that wait for
-    the teacher; penalty, in words; problem, what was wrong with the submission, None if it could be graded; fixable,
-    whether the learner can fix it.
+    Returns a dict with student, late, and
+    - cells: grade_id -> (name, points in words, state: full, part, none, unanswered or waits)
+    - total, penalty: in words; total is None if nothing was graded
+    - waiting: the number of cells that wait for the teacher
+    - problem: what was wrong with the submission, None if it could be graded; fixable: whether the learner can fix it
     """
     grades = list(grades)
     cells = {grade.name: _outcome(grade, result) for grade in grades}

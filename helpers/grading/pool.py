@@ -32,7 +32,7 @@ from helpers.grading.submission import Cell, ExerciseReport, Release, Submission
 Item = TypeVar("Item")
 Judged = tuple[Submission, SubmissionReport | None]
 PORTION = 32  # submissions per judge between two self tests
-WORTH_A_JUDGE = 8  # submissions for which starting another judge pays off
+WORTH_A_JUDGE = 8  # submissions per judge from which on another judge saves time
 PATIENCE = 900  # seconds, at least, before a judge that does not answer is replaced
 
 NOT_RECORDED = "Nothing of this portion was recorded. See `course doctor`."
@@ -384,7 +384,7 @@ def rendered(verdict) -> ExerciseReport:
 
 
 def error_kind(message: str) -> str:
-    """The kind of error in a verdict's message, in a few words of our own; the report quotes the error itself."""
+    """The kind of error in a verdict's message, in a few words. Only the learner's report quotes the error itself."""
     raised = message.partition("\n")[0].split("your code raised ", 1)[-1]
     kind = next((phrase for pattern, phrase in ERRORS.items() if re.match(pattern, raised)), None)
     name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)

@@ -23,7 +23,7 @@ from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.submission import Cell, Release, Submission, SubmissionReport
 
-MOST_FLAGS = 60  # of one submission, because a person reads them
+MOST_FLAGS = 60  # of one submission; a person has to read them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell on pages; the submission itself keeps all
 LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in a row; names joined by dots or asterisks
@@ -33,8 +33,8 @@ LARGEST_OUTPUT = 400_000  # characters of one text or picture in a learner's out
 
 @dataclass
 class Result:
-    """The content of a submission's result file, for the class report. A finished submission is recognized by sha, its
-    own hash, and fingerprint, that of everything it was graded with."""
+    """The content of a submission's result file, for the class report and to recognize submissions that are finished.
+    sha: hash of the submission. fingerprint: hash of everything that it was graded with."""
 
     student: str
     sha: str

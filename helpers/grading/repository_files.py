@@ -10,7 +10,7 @@ from pathlib import Path
 
 SKIPPED = {".git", ".github", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages"}
 SKIPPED |= {".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".idea", ".vscode", "__MACOSX"}
-NOTEBOOKS, COURSE = "notebooks", {"helpers", "solutions", "notebooks"}  # a folder with two of the latter is a clone
+NOTEBOOKS, COURSE = "notebooks", {"helpers", "solutions", "notebooks"}  # two of these folders make a clone
 MOST_FILES, DEEPEST = 2000, 8  # limits for one submission: files, and levels of folders
 
 Names = tuple[str, ...]

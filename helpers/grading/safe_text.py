@@ -10,7 +10,7 @@ MOST = 400  # characters of a line
 
 
 def one_line(text: str, most: int = MOST) -> str:
-    """Text on one line of at most `most` characters, without control, bidirectional or other invisible characters."""
+    """Text on one line of at most `most` characters, without control characters and other invisible ones."""
     text = text[: 4 * most].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if char in "\t\n\r" else char for char in text)
     unknown = "\N{REPLACEMENT CHARACTER}"

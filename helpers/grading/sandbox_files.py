@@ -130,7 +130,7 @@ def runtime_folders() -> list[str]:
 
 
 def writable_places() -> list[str]:
-    """The folders in which learner code may write, in memory. /tmp is not one of them if Python is installed there."""
+    """The folders in which learner code may write, in memory only; without /tmp if Python is installed there."""
     tmp_in_use = any(Path(folder).is_relative_to("/tmp") for folder in runtime_folders())
     return [HOME, "/dev/shm"] + ([] if tmp_in_use else ["/tmp"])
 

@@ -17,7 +17,7 @@ class Cell:
     kind: markdown, raw or written (a question for a person) for text; check for a cell that is not run, but at which
     its `exercise` is judged; code, answer or any other name for code that is run, including the release's locked cells.
     trusted: the source comes from the release, so it is not searched for suspicious code.
-    gone: the learner deleted this check cell and the intake restored it, so its exercise is judged at the end.
+    gone: the learner deleted it and the intake restored it. The exercise of such a check cell is judged at the end.
     ran: whether it ran on the learner's computer without an error, as far as its outputs show; None if they don't.
     passed: whether the outputs of a check cell show that the answer passed on the learner's computer.
     waits: a person must look, because a written answer seems unchanged although there is other text, or because the
@@ -58,7 +58,7 @@ class Release:
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no points need -> names bound
-    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # the same for cells that show all the same
+    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # the same for cells that show everyone the same
     given: dict[str, set[str]] = field(default_factory=dict)  # as returned by `import_names` of lesson_release.py
     solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
     title: str = ""  # its first heading, else its name
@@ -107,7 +107,7 @@ class SubmissionReport:
     verdicts: by name, one for each exercise and quiz of the lesson in the order of the answer key; ExerciseReports
     outside the judge's process.
     outputs: cell id -> list of nbformat output dicts, limited in number and bytes, for each cell that ran.
-    flags: sentences about what a person should look at.
+    flags: sentences about what a person should check.
     errors: cell id -> what happened, in one line, for each cell that raised or ended the process.
     problem: a sentence if the points cannot be trusted, so that a person must grade the submission.
     """

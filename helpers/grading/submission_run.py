@@ -1,4 +1,4 @@
-"""Runs one submission's cells in order in a process, and again without a cell that ended the process."""
+"""Runs one submission's cells in order in a process; if a cell ends it, they run again without that cell."""
 
 import contextlib
 import time
@@ -18,7 +18,7 @@ MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFE
 MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds to wait for calls that do not return: all together; the least for each
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 TOO_MUCH_TEXT = "This notebook has too much output; the rest was left out.\n"
-TOO_MUCH = {"output_type": "stream", "name": "stderr", "text": TOO_MUCH_TEXT}  # if a page can hold no more
+TOO_MUCH = {"output_type": "stream", "name": "stderr", "text": TOO_MUCH_TEXT}  # replaces outputs beyond the limit
 LOST_WORDS = {
     "too slow": "it did not end in time",
     "memory": "it took more memory than a submission may take",
