@@ -56,20 +56,20 @@ def parse_cells(content: bytes, name: str) -> list[dict]:
     try:
         notebook = json.loads(_decode(content))
         if not isinstance(notebook, dict):
-            raise ValueError("it holds no notebook")
+            raise ValueError("it is not a notebook")
         cells = notebook.get("cells")
         if cells is None and isinstance(notebook.get("worksheets"), list):  # notebook format 3
             cells = [cell for sheet in notebook["worksheets"] for cell in sheet.get("cells", [])]
         if not isinstance(cells, list):
-            raise ValueError("it holds no cells")
+            raise ValueError("it has no cells")
         if len(cells) > MOST_CELLS:
-            raise ValueError(f"it holds {len(cells)} cells")
+            raise ValueError(f"it has {len(cells)} cells")
         cells = [_plain_cell(cell) for cell in cells if isinstance(cell, dict)]
         code = "".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
         if len(code) > MOST_CODE:
-            raise ValueError(f"it holds {len(code):,} characters of code")
+            raise ValueError(f"it has {len(code):,} characters of code")
         if (count := code.count("\n") + code.count(";")) > MOST_STATEMENTS:
-            raise ValueError(f"it holds {count:,} lines of code")
+            raise ValueError(f"it has {count:,} lines of code")
         return cells
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]

@@ -151,7 +151,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             shutil.copytree(handed_in, folder, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
         else:
             folder.mkdir(parents=True)
-            beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST]
+            beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST and path.is_file()]
             for path in [handed_in, *beside]:
                 shutil.copy(path, folder, follow_symlinks=False)
         submission = read_submission(Path(scratch), "handed_in", release, SOLUTIONS)

@@ -229,7 +229,7 @@ class Pool:
                 index, (number, item) = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
                 if self.closed:
-                    raise GradingStopped("Grading was given up.")
+                    raise GradingStopped("Grading was canceled.")
                 again = False
                 if kind in ("died", "odd"):
                     self.judges[index].stop()

@@ -169,7 +169,7 @@ class SubmissionRun:
             self.flags.append(f"Its code replaced {', '.join(patched[:5])}.")
         if moved := [str(name)[:20] for name in reply["moved"]]:
             names = " and ".join(sorted(set(moved[:5])))
-            self.flags.append(f"Its code asks for the device {names}, which is not here; it ran on the processor.")
+            self.flags.append(f"Its code asks for the device {names}, which is not available, so it ran on the CPU.")
 
     def _run_cell(self, cell: Cell) -> bool:
         """Run one cell, unless it is left out. Returns False if it ended the process; from then on it is left out."""

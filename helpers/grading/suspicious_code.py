@@ -48,7 +48,7 @@ def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
     try:
         phrases = dict.fromkeys(phrase for node in body for phrase in _suspicious_phrases(node))
     except RecursionError:
-        phrases = dict.fromkeys(["is nested too deeply to be looked at"])
+        phrases = dict.fromkeys(["is nested too deeply to be checked"])
     return [f"Cell {cell.id} {phrase}." for phrase in phrases]
 
 
@@ -63,7 +63,7 @@ def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
             if CHECK.fullmatch(full):
                 yield "reaches into the check itself"
             if name in FRAMES:
-                yield "looks at what runs around it"
+                yield "inspects the code that runs it"
             if name in MODULE_PATHS and id(node) not in shown:
                 yield FILES_OF_OTHERS
             if module in BY_MODULE and name in BY_MODULE[module][0]:
@@ -73,7 +73,7 @@ def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
                     yield "replaces functions of torch or Python"
         if isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef, ast.alias)):
             if OBSERVATION & {getattr(node, field, None) for field in ("id", "attr", "name")}:
-                yield "interferes with how calls are seen"
+                yield "interferes with how calls are observed"
         elif isinstance(node, ast.Call) and node.args:
             if _called(node) in ("setattr", "delattr") and _replaces(node.args):
                 yield "replaces functions of torch or Python"
