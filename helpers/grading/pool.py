@@ -255,11 +255,11 @@ class JudgeProcess:
     """A judge in its own process, reached through a pipe. If the parent dies, the pipe closes and the judge ends."""
 
     def __init__(self, batch: Batch, folder: str):
-        self.pipe, theirs = multiprocessing.Pipe()
-        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
+        self.pipe, child = multiprocessing.Pipe()
+        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(child.fileno())]
         environment = os.environ | {"TMPDIR": folder}  # the pool removes what a killed judge leaves there
-        self.process = subprocess.Popen(program, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        theirs.close()
+        self.process = subprocess.Popen(program, env=environment, pass_fds=[child.fileno()], stdin=subprocess.DEVNULL)
+        child.close()
         self.ask(batch)
 
     def ask(self, message) -> None:

@@ -259,23 +259,23 @@ def finished_notebook(submission: Submission, graded: SubmissionReport | None, r
 
 # Not nbformat's functions for new cells and outputs: they validate each one, which takes half the time of recording.
 def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release) -> dict:
-    made = {"cell_type": "code", "id": cell.id, "metadata": cell.metadata if cell.grade_id else {}}
+    fields = {"cell_type": "code", "id": cell.id, "metadata": cell.metadata if cell.grade_id else {}}
     if cell.kind == "check":
-        return {**made, "source": cell.source, "execution_count": None, "outputs": _check_outputs(cell, graded)}
+        return {**fields, "source": cell.source, "execution_count": None, "outputs": _check_outputs(cell, graded)}
     if cell.kind in ("code", "answer"):
         ran = graded.outputs if graded else {}
         outputs = [safe for output in ran.get(cell.id, []) if (safe := safe_output(output))]
         if cell.kind == "code" and cell.id not in ran:
             outputs = release.shown.get(cell.source, [])
-        return {**made, "source": _shown(cell.source), "execution_count": None, "outputs": outputs}
+        return {**fields, "source": _shown(cell.source), "execution_count": None, "outputs": outputs}
     if cell.kind == "raw" and cell.trusted:
-        return {**made, "cell_type": "raw", "source": cell.source}
-    made["cell_type"] = "markdown"
+        return {**fields, "cell_type": "raw", "source": cell.source}
+    fields["cell_type"] = "markdown"
     if cell.kind == "raw":  # pages show a raw cell unchanged
-        return {**made, "source": as_code(cell.source)}
+        return {**fields, "source": as_code(cell.source)}
     if attachments := _pictures_only(cell.attachments):
-        made["attachments"] = attachments
-    return {**made, "source": cell.source if cell.trusted else safe_markdown(cell.source, attachments)}
+        fields["attachments"] = attachments
+    return {**fields, "source": cell.source if cell.trusted else safe_markdown(cell.source, attachments)}
 
 
 def _shown(source: str) -> str:

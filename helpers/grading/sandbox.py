@@ -71,25 +71,25 @@ class Sandbox(contextlib.AbstractContextManager):
             self._stop()
             self._start()
         self.used = True
-        ours, theirs = socket.socketpair()
+        own_end, child_end = socket.socketpair()
         try:
-            socket.send_fds(self.control, [FORK], [theirs.fileno()])
+            socket.send_fds(self.control, [FORK], [child_end.fileno()])
         except OSError:
             raise SandboxFailed("the sandbox's worker stopped; start again") from None
         finally:
-            theirs.close()
-        submission = LearnerProcess(self, ours)
+            child_end.close()
+        submission = LearnerProcess(self, own_end)
         for name, content in self.files.items():
             with contextlib.suppress(Lost):  # the next request fails in the same way and reports it
                 submission.ask({"do": "file", "name": name, "content": base64.b64encode(content).decode()}, 20)
         return submission
 
     def _start(self) -> None:
-        self.control, theirs = socket.socketpair()
+        self.control, child_end = socket.socketpair()
         boxed = not self.unsafe
         nested, places = boxed and self.try_nested, tuple(sandbox_files.writable_places())
         setting = Setting(self.limits, boxed, nested, self.notebook, self.given, places)
-        argument = f"{theirs.fileno()} {setting.as_text()}"
+        argument = f"{child_end.fileno()} {setting.as_text()}"
         if self.unsafe:
             program = [sys.executable, "-B", str(self.folder / "course" / "inside"), argument]
             environment = sandbox_files.environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
@@ -101,14 +101,14 @@ class Sandbox(contextlib.AbstractContextManager):
         self.process = subprocess.Popen(
             program,
             env=environment,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[child_end.fileno()],
             cwd="/",
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.stderr_file,
         )
-        theirs.close()
+        child_end.close()
         try:
             hello = receive(self.control, bytes(TOKEN_BYTES), START_SECONDS, 1 << 20, lambda: None)
         except Lost:

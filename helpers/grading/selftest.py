@@ -26,7 +26,7 @@ for path in {paths!r}:
         harm.append("read " + path)
     except OSError:
         pass
-for path in {places!r}:
+for path in {folders!r}:
     if os.access(path, os.W_OK):
         harm.append("could write to " + path)
 try:
@@ -64,12 +64,12 @@ def _test_canary(judge: Judge) -> None:
     root = HELPERS.parent
     paths = [root / "solutions", root / "gradebook", root / "course.toml", HELPERS / "grading"]
     paths += [reference.blocks_path(judge.lesson), Path("/course/helpers/blocks") / f"{judge.lesson.name}.py"]
-    places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
+    folders = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
     exercises = [name for name, key in judge.keys.items() if key.kind == "exercise"]
     wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
     with tempfile.NamedTemporaryFile() as secret, socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        canary = HOSTILE_CANARY.format(paths=[*map(str, paths), secret.name], places=places, port=port)
+        canary = HOSTILE_CANARY.format(paths=[*map(str, paths), secret.name], folders=folders, port=port)
         with Trial(judge, [Cell("canary", canary + wrong)]) as trial:
             for name in exercises:
                 trial.verdict(name)
