@@ -1,6 +1,6 @@
-"""nbgrader's settings for this course. `nbgrader` reads this file from the course's root.
+"""nbgrader's settings for this course, which `nbgrader` reads from the course's root folder.
 
-COURSE_GRADEBOOK names another folder than gradebook/, such as that of the sample class (`make grade`).
+COURSE_GRADEBOOK can name a folder other than gradebook/, for example that of the sample class (`make grade`).
 """
 
 import os
@@ -12,10 +12,10 @@ root = Path(__file__).resolve().parent
 if str(root) not in sys.path:
     sys.path.insert(0, str(root))
 gradebook = os.environ.get("COURSE_GRADEBOOK", "gradebook")
-# nbgrader calls `alembic` by name to set up its database; it stands beside this Python, active environment or not.
+# To set up its database, nbgrader runs `alembic`, which lies beside this Python even if its environment is not active.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
-# Folders: what is edited, what is handed out, and everything made at run time in one place.
+# Folders: sources and released notebooks; everything that is created at run time lies in the gradebook folder.
 c.CourseDirectory.root = str(root)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
@@ -29,19 +29,19 @@ c.CourseDirectory.ignore = [
     "*.pyc",
     "__pycache__",
     "feedback",
-    "*.py",  # the lesson's text and answer key stay here
+    "*.py",  # the lesson's text and answer key are not released
 ]
 (root / gradebook).mkdir(parents=True, exist_ok=True)
 
-# Release: what a learner sees where the solution was, set where `course build` sets it, so that both make the same.
+# Release: the text that replaces solutions is defined where `course build` finds it too, so that both create the same.
 if (root / "helpers" / "authoring").is_dir():
     from helpers.authoring.release import configure
 
     configure(c)
 
-# Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel;
-# feedback pages are written anew each time.
-if (root / "helpers" / "grading").is_dir():  # the learner edition has no grading wing
+# Grading: `nbgrader autograde` and Formgrader's button use the course's judge instead of running the notebook in its
+# kernel, and feedback pages are always rewritten.
+if (root / "helpers" / "grading").is_dir():  # the learners' edition cannot grade
     from helpers.grading import converters
 
     converters.install()

@@ -380,7 +380,7 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
         with client.Cluster(batch, f"tls://{where}") as cluster:
 
             def seen():
-                cluster._look()
+                cluster._update_workers()
                 return cluster.workers
 
             until(seen)

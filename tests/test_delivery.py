@@ -49,6 +49,7 @@ def hand_in(root: Path, path: Path, by: str) -> Path:
 @pytest.mark.full
 def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkeypatch):
     page = tmp_path / "summary.md"
+    (tmp_path / "notes.txt").mkdir()  # a folder beside the notebook does no harm, whatever its name
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     full = run_command(small, "grade", "--ci", str(hand_in(small, tmp_path / "my answers.ipynb", "width**0.5")))
     assert full.returncode == 0, full.stderr
@@ -70,7 +71,7 @@ def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkey
     ("name", "content", "said"),
     [
         ("gone.ipynb", None, "gone.ipynb was not read: it cannot be opened (No such file or directory)."),
-        ("notes.ipynb", '{"cells": []}', "notes.ipynb is of no lesson of this course. Name one: course grade LESSON"),
+        ("notes.ipynb", '{"cells": []}', "notes.ipynb belongs to no lesson of this course. Name one: course grade LESSON"),
         (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
     ],
 )

@@ -155,7 +155,7 @@ def test_with_nothing_installed_each_thing_is_a_line():
     environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "utf-8"}
     told = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
     assert told.returncode == 1 and told.stderr == ""
-    learning, grading = told.stdout.split("\nOnly to grade")
+    learning, grading = told.stdout.split("\nOnly for grading")
     assert all(f"✗ {name}" in learning for name in ("torch", "numpy", "ipywidgets"))
     assert all(f"✗ {name}" in grading for name in ("rich", "the sandbox"))
     assert "✓ Python" in learning and "lessons" in learning

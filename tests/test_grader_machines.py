@@ -73,7 +73,7 @@ ON_A_GPU = {
 def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
     graded = judged(judge, source)
     assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message
-    assert [flag for flag in graded.flags if "which is not here; it ran on the processor" in flag]
+    assert [flag for flag in graded.flags if "which is not available, so it ran on the CPU" in flag]
     assert not graded.errors
 
 

@@ -163,7 +163,7 @@ def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
     assert all(auto is None and waits for auto, _, waits in grades.values())
     assert graded[2].count("cannot be read as a notebook") == 1
     notebook = nbformat.read(graded[0].autograded_notebook(LESSON, "98-unreadable"), as_version=4)
-    assert "needs a person" in notebook.cells[0].source
+    assert "was not graded automatically" in notebook.cells[0].source
 
 
 def test_written_answers_wait_for_a_person_unless_untouched(graded):

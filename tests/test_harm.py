@@ -150,7 +150,7 @@ def test_each_odd_one_has_a_sentence(batch):
     problems = {result.student: result.problem for result in batch[2].results if result.problem}
     assert len(problems) == 7
     assert "was not read: it is a folder. " in problems["a folder"]
-    assert "it holds 1,2" in problems["much code"] and "characters of code" in problems["much code"]
+    assert "it has 1,2" in problems["much code"] and "characters of code" in problems["much code"]
     for student, problem in problems.items():
         assert student.isprintable() and problem.isprintable() and len(problem) < 300
         assert student in ("a folder", "much code") or "rename it" in problem

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.not_here import missing_packages
+from helpers.grading.not_supported import missing_packages
 from helpers.grading.submission import Cell
 from tests.test_newer_python import RIGHT, read, waiting
 

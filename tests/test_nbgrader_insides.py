@@ -79,7 +79,7 @@ def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tm
     place = tmp_path / "source" / LESSON
     place.mkdir(parents=True)
     nbformat.write(changed, place / f"{LESSON}.ipynb")
-    with pytest.raises(GradingStopped, match="no longer those that the gradebook knows"):
+    with pytest.raises(GradingStopped, match="differ from those in the gradebook"):
         register_lesson(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
 
 

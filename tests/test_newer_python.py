@@ -10,7 +10,7 @@ from helpers.course import course
 from helpers.grading.folders import ROOT, load
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.not_here import MARK, without_newer_syntax
+from helpers.grading.not_supported import MARK, without_newer_syntax
 from tests.sample_class import grade_id
 
 LESSON = "04_scaling"

@@ -126,7 +126,7 @@ def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
     code, out, err = run_try(capsys, LESSON, str(bad), str(good), "--json", "--exercise", "project")
     assert code == 2
     assert [json.loads(line)["passed"] for line in out.splitlines()] == [True]
-    assert err == f"{bad} is no text in a known encoding.\n"
+    assert err == f"{bad} is not text in a known encoding.\n"
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.lesson_release import is_learners, read_release
 from helpers.grading.merge_cells import identify_cells, merge_cells
 from helpers.grading.name_bindings import TopLevel
-from helpers.grading.not_here import HERE, missing_packages, names_bound, without_newer_syntax
+from helpers.grading.not_supported import HERE, missing_packages, names_bound, without_newer_syntax
 from helpers.grading.notebook_file import ENDINGS, Unreadable, grade_id_of, parse_cells, read_cells, read_file, squeezed
 from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.repository_files import notebooks_below

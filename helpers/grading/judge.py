@@ -326,7 +326,7 @@ class Trial:
         reply, notes = self.run.call_answer({**request, "cases": trees}, patience)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
-            self.run.flag_around(reply)
+            self.run.flag_environment(reply)
             if key.metric and not reply["ran"] and all(observation.error is None for observation in observations):
                 self.run.flags.append(f"{key.name} answered without running a model.")
             if reply["raised"]:

@@ -1,4 +1,4 @@
-"""The top level of some code: which names it binds, and which names each of them uses."""
+"""Which names code binds at its top level, and which other names each of them uses."""
 
 import ast
 import functools
@@ -8,22 +8,23 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicious_code import INSIDE, RUNNING, detours_in
+from helpers.grading.suspicious_code import FUNCTION_INTERNALS, RUNS_STRINGS, detours_in
 
-RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
+RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run the code after or below them
 STARS = ("torch", "numpy", "math")
-MOST_SCOPES = 500  # functions, lambdas and classes in one statement: telling their names apart takes the square of that
-MOST_KEPT, LONGEST_KEPT = 200, 4000  # cells that are read once, as a class has them in common; characters of one
+MOST_SCOPES = 500  # functions, lambdas and classes in one statement; resolving their names takes quadratic time
+MOST_KEPT, LONGEST_KEPT = 200, 4000  # cells cached after parsing, because a class has them in common; characters of one
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the top level.
+    """One top-level statement.
 
-    uses: all names in it, those of attributes and variables too; calls: those that are looked up at the top level;
-    blocks: finished ones that it imports, each with its lesson if the import says it; inside: what it asks of functions
-    that tells how they are made; starred: whether a star import in it may hide Python's own functions.
+    uses: all names in it, including attributes and local variables. calls: the names that it looks up at the top level.
+    blocks: the finished blocks that it imports, each with the number of its lesson if the import names the lesson.
+    internals: the attributes of functions that it reads although they reveal how these are made. starred: whether a
+    star import in it may hide built-in functions.
     """
 
     node: ast.stmt
@@ -31,12 +32,12 @@ class Statement:
     uses: frozenset[str]
     calls: frozenset[str]
     blocks: frozenset[tuple[str, int | None]]
-    inside: frozenset[str]
+    internals: frozenset[str]
     starred: bool
 
 
 class TopLevel:
-    """The top level of some code: its statements, and by each name those that bind it."""
+    """The top level of some code: its statements, and for each name the statements that bind it."""
 
     def __init__(self, sources: Iterable[str] = ()):
         self.bound: dict[str, list[Statement]] = {}
@@ -45,17 +46,17 @@ class TopLevel:
             self.read(source)
 
     def read(self, source: str) -> list[ast.stmt]:
-        """Add the statements of some code, and return them; none where Python cannot read it."""
-        statements_read = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
-        for statement in statements_read:
+        """Add the statements of some code and return them; an empty list if Python cannot parse it."""
+        new = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
+        for statement in new:
             for name in statement.binds:
                 self.bound.setdefault(name, []).append(statement)
-        self.statements += statements_read
-        return [statement.node for statement in statements_read]
+        self.statements += new
+        return [statement.node for statement in new]
 
     @property
     def starred(self) -> bool:
-        """Whether a star import may hide Python's own functions."""
+        """Whether a star import may hide built-in functions."""
         return any(statement.starred for statement in self.statements)
 
     def reads(self) -> set[str]:
@@ -63,46 +64,47 @@ class TopLevel:
         return set().union(*(statement.calls for statement in self.statements))
 
     def closure(self, name: str, excluded: Collection[str] = (), by: str = "calls") -> set[str]:
-        """All names that `name` looks up, directly or through others that are bound here, but not through `excluded`.
-        by: "uses" for all names in the statements, those of attributes and variables too."""
+        """All names that `name` looks up, directly or through other names bound here, but not through `excluded`.
+        by: "calls", or "uses" for all names in the statements, including attributes and local variables."""
         reached, waiting, seen = set(), [name], set()
         while waiting:
             for statement in self.bound.get(waiting.pop(), ()):
                 if id(statement) not in seen:
                     seen.add(id(statement))
-                    fresh = getattr(statement, by) - reached - set(excluded)
-                    reached |= fresh
-                    waiting += fresh
+                    new = getattr(statement, by) - reached - set(excluded)
+                    reached |= new
+                    waiting += new
         return reached - {name}
 
     def blocks_used(self, name: str, excluded: Collection[str]) -> set[tuple[str, int | None]]:
+        """The finished blocks that `name` uses, as in `Statement.blocks`; excluded: as in `closure`."""
         used = {name, *self.closure(name, excluded)}
         return set().union(*(statement.blocks for statement in self.statements if statement.binds & used))
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
-        """How `name`, or what it uses, may call what is banned without naming it."""
+        """Phrases for the ways in which `name`, or code that it uses, may call a banned function without naming it."""
         if not banned:
             return []
         used = {name, *self.closure(name, by="uses")}
         binding = (statement.node for statement in self.statements if statement.binds & used)
         detours = [detour for node in binding for detour in detours_in(node, banned)]
-        if name not in self.bound:  # no statement binds it: what is run as text does
+        if name not in self.bound:  # no statement binds it, so code that runs from a string must
             detours += self.runs_text(banned)
         return list(dict.fromkeys(detours))
 
     def runs_text(self, banned: set[str]) -> list[str]:
-        """How statements that bind nothing run code that is only made then: it may belong to any answer."""
-        loose = [statement.node for statement in self.statements if not statement.binds]
-        running = [node for node in loose if any(getattr(item, "id", "") in RUNNING for item in ast.walk(node))]
+        """Phrases as in `detours`, for statements that run strings as code, because these may define any answer."""
+        unbound = [statement.node for statement in self.statements if not statement.binds]
+        running = [node for node in unbound if any(getattr(item, "id", "") in RUNS_STRINGS for item in ast.walk(node))]
         return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
-        """What `name`, or what it uses, asks of functions that tells how they are made."""
+        """The attributes, as in `Statement.internals`, that `name` or code that it uses reads."""
         used = {name, *self.closure(name, by="uses")}
-        return sorted(set().union(*(statement.inside for statement in self.statements if statement.binds & used)))
+        return sorted(set().union(*(statement.internals for statement in self.statements if statement.binds & used)))
 
     def source_of(self, names: Collection[str]) -> str:
-        """The statements that bind `names` and all that they use, in their order."""
+        """The source of the statements that bind `names` and everything that these use, in the original order."""
         needed = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(ast.unparse(statement.node) for statement in self.statements if statement.binds & needed)
 
@@ -113,32 +115,32 @@ def _read(source: str) -> tuple[Statement, ...]:
 
 
 def _statement(node: ast.stmt) -> Statement:
-    bound, used, blocks, inside, starred = set(), set(), set(), set(), False
-    inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    if inner:
+    bound, used, blocks, internals, starred = set(), set(), set(), set(), False
+    definition = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    if definition:
         bound.add(node.name)
     for item in ast.walk(node):
         if isinstance(item, ast.Name):
-            (used if isinstance(item.ctx, ast.Load) or inner else bound).add(item.id)
+            (used if isinstance(item.ctx, ast.Load) or definition else bound).add(item.id)
         elif isinstance(item, ast.Attribute):
             used.add(item.attr)
-            inside |= {item.attr} & INSIDE
+            internals |= {item.attr} & FUNCTION_INTERNALS
         elif isinstance(item, (ast.Import, ast.ImportFrom)):
             names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
-            if not inner:
+            if not definition:
                 bound |= names
-            if home := re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", getattr(item, "module", None) or ""):
-                blocks |= {(alias.name, int(home[1]) if home[1] else None) for alias in item.names}
+            if module := re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", getattr(item, "module", None) or ""):
+                blocks |= {(alias.name, int(module[1]) if module[1] else None) for alias in item.names}
             starred |= "*" in names and (item.module or "").split(".")[0] in STARS
-        elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
+        elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not definition:
             bound.add(item.name)
     called = looked_up(node)
-    kept = map(frozenset, (bound, used, used if called is None else called, blocks, inside))
-    return Statement(node, *kept, starred)
+    sets = map(frozenset, (bound, used, used if called is None else called, blocks, internals))
+    return Statement(node, *sets, starred)
 
 
 def looked_up(node: ast.stmt) -> set[str] | None:
-    """The names that a top-level statement looks up there, or in its functions; None where Python cannot tell."""
+    """The names that a statement, or a function in it, looks up at the top level; None if they cannot be resolved."""
     nodes = [*ast.walk(node)]
     scopes = sum(isinstance(inner, SCOPES) for inner in nodes)
     if scopes > MOST_SCOPES:
@@ -162,7 +164,7 @@ def looked_up(node: ast.stmt) -> set[str] | None:
 
 
 def home_of_block(name: str) -> int | None:
-    """The number of the lesson whose finished blocks define `name`, or None."""
+    """The number of the lesson whose finished blocks define `name`; None if there is none."""
     from helpers.blocks import defined_names
 
     for path in sorted((ROOT / "helpers" / "blocks").glob("[0-9]*.py")):
@@ -172,7 +174,7 @@ def home_of_block(name: str) -> int | None:
 
 
 def statements(source: str) -> list[ast.stmt]:
-    """The top level of a cell, without its magics; nothing where Python cannot read it."""
+    """The top-level statements of a cell, without its magics; an empty list if Python cannot parse it."""
     try:
         return ast.parse(without_magics(source)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -184,7 +186,7 @@ OPTIONS = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
 RUN_LINE = re.compile(rf"^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){OPTIONS}[ \t]+(?=\w)")
 LINE_MAGIC = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$")
 SET_BY_MAGIC = re.compile(r"^([\w., \t]++=[ \t]*+)[%!].*$")
-# What says whether a line goes on: texts, comments, brackets, ends of lines.
+# Tokens that decide whether a statement continues on the next line: strings, comments, brackets and line ends.
 TOKEN = re.compile(
     r"(?s)\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
     r"|\"(?:\\.|[^\\\"\n])*+\"|'(?:\\.|[^\\'\n])*+'|#[^\n]*|\\\n|[\[({\])}\n]"
@@ -192,8 +194,8 @@ TOKEN = re.compile(
 
 
 def without_magics(source: str) -> str:
-    """The source as Python can parse it: what IPython's magics run or write into a module stays; other magics, shell
-    lines and questions for help (`attention?`) are blanked. A line that goes on from the one above is none of these."""
+    """The source of a cell as plain Python. Code that a magic runs or writes into a module stays; other magics, shell
+    commands and requests for help (`attention?`) become `pass`. A continuation line is none of these."""
     start = 0
     while cell := CELL_MAGIC.match(source, start):
         if cell[1] not in RUN_PYTHON and not (cell[1] == "writefile" and cell[2].rstrip().endswith(".py")):

@@ -1,6 +1,6 @@
-"""All that leans on how nbgrader works inside; what else the course uses of it, its documentation names.
+"""Everything that relies on nbgrader's internals. The rest of the course uses only what nbgrader documents.
 
-Each function says what it takes for granted. tests/test_nbgrader_insides.py fails when nbgrader changes that.
+Each function states what it relies on. tests/test_nbgrader_insides.py fails if nbgrader changes that.
 """
 
 import contextlib
@@ -13,18 +13,18 @@ from helpers.released import released_notebook
 
 
 def replace_converter(name: str, app: str, converter: type) -> None:
-    """Let nbgrader's command and Formgrader's button use this converter in place of nbgrader's own of that name: both
-    look it up in their own module when they start, and there is no setting for it."""
+    """Make nbgrader's command `app` and Formgrader's button use `converter` instead of nbgrader's converter `name`.
+    There is no setting for this, but both look up the name in their own module when they start."""
     for module in (importlib.import_module(f"nbgrader.apps.{app}"), importlib.import_module("nbgrader.apps.api")):
         if not issubclass(converter, getattr(module, name)):
-            raise TypeError(f"{converter.__name__} is no {name}")
+            raise TypeError(f"{converter.__name__} is not a subclass of {name}")
         setattr(module, name, converter)
 
 
 def open_gradebook(folders: Folders):
-    """nbgrader's gradebook of a class; GradingStopped where it cannot be used. To mark a new one with its version,
-    nbgrader.api.get_alembic_version starts a program, which takes a third of the processor time of grading one
-    submission; here alembic is asked directly."""
+    """nbgrader's gradebook of a class. Raises GradingStopped if it cannot be used. For a new one, nbgrader would look
+    up the current schema version by starting a program (get_alembic_version). That takes a third of the CPU time of
+    grading one submission, so alembic's Python interface is called instead."""
     import nbgrader.api
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -32,7 +32,7 @@ def open_gradebook(folders: Folders):
     try:
         gradebook = nbgrader.api.Gradebook(folders.db_url, folders.course_id)
         if not folders.course_id and gradebook.db.get(nbgrader.api.Course, "") is None:
-            gradebook.db.add(nbgrader.api.Course(id=""))  # assignments name it, and only SQLite lets them name nothing
+            gradebook.db.add(nbgrader.api.Course(id=""))  # assignments refer to it; only SQLite accepts a missing one
             gradebook.db.commit()
     except SQLAlchemyError as error:
         raise not_usable(folders, error) from None
@@ -40,14 +40,14 @@ def open_gradebook(folders: Folders):
 
 
 def not_usable(folders: Folders, error: Exception) -> GradingStopped:
-    """What a teacher is told of a database that does not open, without the password of its address."""
+    """The error message for a database that cannot be opened, without the password in its address."""
     reason = one_line(str(getattr(error, "orig", None) or error), 150)
-    place = one_line(folders.db_url.removeprefix("sqlite:///").split("@")[-1])
-    return GradingStopped(f"The gradebook {place} cannot be used ({reason}). Nothing was changed.")
+    address = one_line(folders.db_url.removeprefix("sqlite:///").split("@")[-1])
+    return GradingStopped(f"The gradebook {address} cannot be used ({reason}). Nothing was changed.")
 
 
 def newest_version() -> str | None:
-    """The version of a gradebook that nbgrader makes now."""
+    """The schema version of a gradebook that the installed nbgrader creates."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR
 
@@ -56,8 +56,8 @@ def newest_version() -> str | None:
 
 @contextlib.contextmanager
 def one_commit(gradebook):
-    """nbgrader commits after each of its steps, through `gradebook.db.commit`, and waits for the disk each time. Here
-    its steps share one commit, so that a gradebook never holds half a submission."""
+    """In this context, nbgrader only flushes where it would call `gradebook.db.commit`, after each of its steps, and
+    wait for the disk. The caller then commits all steps at once, so that a gradebook never holds half a submission."""
     session = gradebook.db
     commit, session.commit = session.commit, session.flush
     try:
@@ -68,8 +68,8 @@ def one_commit(gradebook):
 
 
 def register_lesson(gradebook, folders: Folders, lesson: str) -> None:
-    """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does: its preprocessor takes what it
-    works on from `resources`. Raises GradingStopped if they are other cells than those that were handed in."""
+    """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does. Its preprocessor takes lesson
+    and database from `resources`. Raises GradingStopped if there are submissions to other graded cells."""
     import nbformat
     from nbgrader.preprocessors import SaveCells
 
@@ -79,14 +79,14 @@ def register_lesson(gradebook, folders: Folders, lesson: str) -> None:
         SaveCells().preprocess(notebook, _resources(folders, lesson))
     except RuntimeError as error:
         raise GradingStopped(
-            f"The graded cells of {lesson} are no longer those that the gradebook knows, and there are "
+            f"The graded cells of {lesson} differ from those in the gradebook, which already has "
             f"submissions to the old ones ({error}). Grade with the released version, or start a new gradebook."
         ) from None
     gradebook.db.expire_all()
 
 
 def assign_late_penalty(gradebook, folders: Folders, lesson: str, student: str, notebook, config) -> None:
-    """Whatever late policy the teacher's configuration names: its preprocessor too works on what `resources` say."""
+    """Apply the late policy that the teacher's configuration names. This preprocessor, too, relies on `resources`."""
     from nbgrader.preprocessors import AssignLatePenalties
 
     gradebook.db.commit()
@@ -94,5 +94,5 @@ def assign_late_penalty(gradebook, folders: Folders, lesson: str, student: str, 
     gradebook.db.expire_all()
 
 
-def _resources(folders: Folders, lesson: str, **more) -> dict:
-    return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **more}}
+def _resources(folders: Folders, lesson: str, **extra) -> dict:
+    return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **extra}}

@@ -1,4 +1,4 @@
-"""A graded notebook as a page that loads nothing: what a learner gets back, and what a teacher reads of it."""
+"""A graded notebook as a self-contained HTML page, for the learner as feedback or for the teacher."""
 
 import base64
 import copy
@@ -26,12 +26,12 @@ LEADS_SOMEWHERE = re.compile(r"https?://|#")
 BOUND = re.compile(r"^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 FOR_A_TEACHER = re.compile(r"[.;:]? (?:Ask for |[Gg]rade it by hand).*")
-LONGEST_FORMULA = 2_000  # characters; what is longer stands as it was typed
+LONGEST_FORMULA = 2_000  # characters; a longer one is shown as its source
 TAGS = set(
     "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd "
     "mstyle mpadded mphantom".split()
 )
-# latex2mathml writes what stands in \text as it is, tags included, so a sanitizer has the last word.
+# latex2mathml copies the argument of \text unchanged, including HTML tags, so its output is sanitized.
 MATHML = nh3.Cleaner(
     tags=TAGS,
     clean_content_tags={"script", "style"},
@@ -46,23 +46,23 @@ MATHML = nh3.Cleaner(
     link_rel=None,
 )
 WORDS = re.compile(r"\\text(?:tt|rm|it|bf)?\{[^{}]*+\}")
-BARS = re.compile(r"\\[lr]Vert(?![A-Za-z])")  # latex2mathml does not know them behind \big
+BARS = re.compile(r"\\[lr]Vert(?![A-Za-z])")  # latex2mathml does not know them after \big
 
 
 def as_mathml(formula: str, block: bool = False) -> str:
-    """A formula in TeX, without its dollars, as harmless HTML; as it was typed where it cannot be read."""
+    """A TeX formula, without its dollar signs, as safe MathML; its source as code if it cannot be converted."""
     try:
         if len(formula) > LONGEST_FORMULA:
             raise ValueError("too long")
         tex = WORDS.sub(lambda match: match[0].replace("\\_", "_"), BARS.sub("‖ ", formula))
         return MATHML.clean(convert(tex, display="block" if block else "inline"))
-    except Exception:  # whatever a parser of TeX does with what a learner typed
+    except Exception:  # a TeX parser may raise anything for what a learner typed
         tag = "pre" if block else "code"
         return f"<{tag}>{html.escape(formula, quote=False)}</{tag}>"
 
 
 class Renderer(IPythonRenderer):
-    """Markdown as nbconvert renders it, except for formulas and for links into a course that is not there."""
+    """Renders Markdown as nbconvert does, except that formulas become MathML and relative links become plain text."""
 
     def inline_math(self, body: str) -> str:
         return as_mathml(body)
@@ -77,11 +77,11 @@ class Renderer(IPythonRenderer):
         return super().link(text, url, title) if LEADS_SOMEWHERE.match(url) else text
 
 
-def as_page(cells: list, facts: dict, lesson: str, **teachers) -> str:
-    """The page of a notebook's cells, which the recorder has made harmless. facts: as `facts` returns them. teachers:
-    title, notes and the report's address, which only a teacher's page has."""
+def as_page(cells: list, facts: dict, lesson: str, **teacher) -> str:
+    """The page for a notebook's cells, which the recorder has sanitized. facts: the result of `facts`. teacher: title,
+    notes and the address of the class report, which only a teacher's page has."""
     styles = FORMATTER.get_style_defs(".code")
-    return _template().render(cells=without_echoes(cells), facts=facts, lesson=lesson, styles=styles, **teachers)
+    return _template().render(cells=without_echoes(cells), facts=facts, lesson=lesson, styles=styles, **teacher)
 
 
 @functools.cache
@@ -94,42 +94,42 @@ def _template():
 
 
 def _markdown(source: str, attachments=None) -> str:
-    # Folds have a look of their own here.
+    # This page has its own style for folded sections.
     return as_html(re.sub(r"<details style=\"[^\"]*\">", "<details>", source), attachments or {}, anchors=True)
 
 
 def _picture(output) -> str:
-    """The address of an output's picture, which holds all of it; "" where it has none."""
+    """An output's picture as a data URL; "" if it has none."""
     if svg := output.data.get("image/svg+xml"):
         return f"data:image/svg+xml;base64,{base64.b64encode(joined(svg).encode()).decode()}"
     return next((f"data:{mime};base64,{joined(output.data[mime])}" for mime in PICTURES if mime in output.data), "")
 
 
 def as_html(markdown: str, attachments: dict | None = None, anchors: bool = False) -> str:
-    """Markdown, which has to be harmless, as HTML. anchors: headings can be linked to, as nbconvert's can."""
+    """Markdown, which must be sanitized already, as HTML. anchors: give headings links, as nbconvert does."""
     renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=not anchors, anchor_link_text="¶")
     return MarkdownWithMath(renderer=renderer).render(markdown)
 
 
 def without_echoes(cells: list) -> list:
-    """The cells; one error is told once. Where a cell raised, as with a syntax error, whatever uses the names that it
-    would have defined says so in one quiet sentence, in place of a NameError of its own."""
-    lost: set[str] = set()
-    kept = []
+    """The cells, without the errors that follow from another one. A cell that raised, for example a SyntaxError, leaves
+    its names undefined; in each later cell that uses these, an inconspicuous sentence replaces the NameError."""
+    undefined: set[str] = set()
+    shown = []
     for cell in cells:
         if cell.cell_type == "code":
             names = {defined or assigned for defined, assigned in BOUND.findall(cell.source)}
             failed = any(output.output_type == "error" for output in cell.outputs)
             cell = copy.copy(cell)
-            cell.outputs = [_quiet(output, lost) for output in cell.outputs]
-            lost = lost | names if failed else lost - names
-        kept.append(cell)
-    return kept
+            cell.outputs = [_quiet(output, undefined) for output in cell.outputs]
+            undefined = undefined | names if failed else undefined - names
+        shown.append(cell)
+    return shown
 
 
-def _quiet(output, lost: set[str]):
+def _quiet(output, undefined: set[str]):
     match = NOT_DEFINED.search(output.evalue) if output.get("ename") == "NameError" else None
-    if match is None or match[1] not in lost:
+    if match is None or match[1] not in undefined:
         return output
     sentence = f"This cell did not run: <code>{match[1]}</code> is not defined, because its own cell has an error."
     return from_dict(
@@ -138,42 +138,43 @@ def _quiet(output, lost: set[str]):
 
 
 def facts(grades: Iterable, result: Result | None, student: str, penalty: float = 0.0, late: str = "") -> dict:
-    """What the page says of points. grades: nbgrader's, or the class report's. student: as a page calls one. penalty:
-    points taken off, late: how late in words.
+    """What the page says about points.
 
-    cells: grade_id -> (name, points in words, state: full, part, none, unanswered or waits); total: in words, None
-    where nothing was graded; seen: what was wrong with a submission, None where it could be graded; yours: whether the
-    learner can do something about it.
+    grades: nbgrader's or the class report's, one per graded cell. student: the name that the page shows. penalty:
+    points deducted. late: how late the submission was, in words.
+
+    Returns a dict with student, late, and
+    - cells: grade_id -> (name, points in words, state: full, part, none, unanswered or waits)
+    - total, penalty: in words; total is None if nothing was graded
+    - waiting: the number of cells that wait for the teacher
+    - problem: what was wrong with the submission, None if it could be graded; fixable: whether the learner can fix it
     """
     grades = list(grades)
-    cells = {grade.name: _told(grade, result) for grade in grades}
+    cells = {grade.name: _outcome(grade, result) for grade in grades}
     by_hand = any(grade.manual_score is not None for grade in grades)
     problem = result.problem if result else None
-    score, worth = (sum(values) for values in zip(*((one.score, one.max_score) for one in grades), strict=True))
+    score, worth = (sum(values) for values in zip(*((grade.score, grade.max_score) for grade in grades), strict=True))
     return {
         "student": student,
         "cells": cells,
-        "total": None if problem and not by_hand else f"{_points(score - penalty)} of {_points(worth)} points",
+        "total": None if problem and not by_hand else f"{number(score - penalty)} of {number(worth)} points",
         "waiting": sum(state == "waits" for _, _, state in cells.values()),
         "late": late,
-        "penalty": _points(penalty) if penalty else "",
-        "seen": FOR_A_TEACHER.sub("", problem).rstrip(".") if problem else None,
-        "yours": bool(problem) and not result.again and "by hand" not in problem,
+        "penalty": number(penalty) if penalty else "",
+        "problem": FOR_A_TEACHER.sub("", problem).rstrip(".") if problem else None,
+        "fixable": bool(problem) and not result.again and "by hand" not in problem,
     }
 
 
-def _told(grade, result: Result | None) -> tuple[str, str, str]:
+def _outcome(grade, result: Result | None) -> tuple[str, str, str]:
+    """The name of a graded cell, its points in words and its state, as in `facts`."""
     name = grade.name.removeprefix("check_")
     score, worth = grade.score, grade.max_score
     if grade.manual_score is None and grade.needs_manual_grade:
-        return name, f"waits for your teacher ({_points(worth)} points)" if worth else "waits for your teacher", "waits"
+        return name, f"waits for your teacher ({number(worth)} points)" if worth else "waits for your teacher", "waits"
     if is_unanswered(grade, result):
-        return name, f"not answered ({_points(worth)} points)" if worth else "not answered (bonus)", "unanswered"
+        return name, f"not answered ({number(worth)} points)" if worth else "not answered (bonus)", "unanswered"
     if not worth:
-        return name, f"{_points(score)} bonus points", "full" if score else "none"
+        return name, f"{number(score)} bonus points", "full" if score else "none"
     state = "full" if score >= worth - 1e-9 else "part" if score > 0 else "none"
-    return name, f"{_points(score)} of {_points(worth)}", state
-
-
-def _points(value: float | None) -> str:
-    return number(value or 0.0)
+    return name, f"{number(score)} of {number(worth)}", state

@@ -1,7 +1,7 @@
-"""One submission judged without a gradebook, for a workflow on a server and for Gradescope.
+"""Judges one submission without a gradebook, for continuous integration and for Gradescope.
 
-`course grade --ci FILE.ipynb` tells of it in Markdown. `course grade LESSON --gradescope /autograder` reads the
-submission in Gradescope's folder and writes the results.json that is described in
+`course grade --ci FILE.ipynb` prints a summary in Markdown. `course grade LESSON --gradescope /autograder` reads the
+submission from Gradescope's folder and writes results.json in the format of
 https://gradescope-autograders.readthedocs.io/en/latest/specs/.
 """
 
@@ -30,9 +30,9 @@ SOLUTIONS = ROOT / "solutions"
 
 @dataclass(frozen=True)
 class JudgedNotebook:
-    """reports: in the lesson's order, each with the points of the release, of a bonus exercise 0: its points are on
-    top. waiting: the exercises that wait for a person. written: points of questions that a person grades. flags: for a
-    person."""
+    """What the judge found in one notebook. reports: in the lesson's order, with the points of the release; a bonus
+    exercise has 0 as max_points, because its points are extra. waiting: exercises that a person must grade. written:
+    points of the questions that a person grades. flags: sentences about what a person should check."""
 
     lesson: str
     reports: list[ExerciseReport]
@@ -50,20 +50,21 @@ class JudgedNotebook:
 
 
 def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
-    """Print the summary, and add it to the page that GITHUB_STEP_SUMMARY names. 0: all points that need no person; 1:
-    some are missing. Raises GradingStopped if it could not be graded."""
+    """Print a summary and append it to the file that GITHUB_STEP_SUMMARY names. Returns the exit code: 0 if all answers
+    that need no person have full points, otherwise 1. Raises GradingStopped if the notebook could not be graded."""
     judged = judge_notebook(course().lesson(lesson).name if lesson else lesson_named_in(notebook), notebook, unsafe)
     summary = as_markdown(judged)
     print(summary, end="")
-    if page := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with open(page, "a", encoding="utf-8") as file:
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(path, "a", encoding="utf-8") as file:
             file.write(summary)
-    needed = [report for report in judged.reports if report.exercise not in judged.waiting]
-    return int(any(report.points < report.max_points for report in needed))
+    return int(
+        any(report.points < report.max_points for report in judged.reports if report.exercise not in judged.waiting)
+    )
 
 
 def as_markdown(judged: JudgedNotebook) -> str:
-    """The points, a table of the exercises, the report of each that is not right, and what waits for a person."""
+    """The points, a table of the exercises, the report on each wrong answer, and whatever a person must check."""
     bonus = f" and {judged.bonus:g} bonus points" if judged.bonus else ""
     worth = sum(report.max_points for report in judged.reports)
     lines = [f"## {judged.lesson}: {judged.points:g} of {worth:g} points{bonus}", ""]
@@ -78,7 +79,7 @@ def as_markdown(judged: JudgedNotebook) -> str:
         lines += [f"The written question ({judged.written:g} points) waits for a person.", ""]
     for report in judged.reports:
         if report.answered and not report.passed:
-            # Four spaces make a block of code that nothing in a learner's words can end.
+            # Nothing in a learner's text can end a code block that is indented by four spaces.
             lines += [f"`{report.exercise}`:", "", *(f"    {line}" for line in report.text.splitlines()), ""]
     if judged.flags:
         lines += ["For a person to look at:", "", *(f"    {one_line(flag)}" for flag in judged.flags), ""]
@@ -86,7 +87,7 @@ def as_markdown(judged: JudgedNotebook) -> str:
 
 
 def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
-    """Grade submission/ and write results/results.json, whatever happens. 0: graded; 2: not, and the page says why."""
+    """Grade submission/ and write results/results.json in any case. Returns 0, or 2 if it could not be graded."""
     try:
         results = as_results(judge_notebook(course().lesson(lesson).name, autograder / "submission", unsafe), unsafe)
     except (CourseError, OSError) as error:
@@ -96,7 +97,7 @@ def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
 
 
 def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
-    """What Gradescope shows: one test an exercise, with its report. Flags stand where only instructors see them."""
+    """Results for Gradescope: one test per exercise, with its report. Only instructors see the flags."""
     output = [f"The written question ({judged.written:g} points) is graded by a person."] if judged.written else []
     if unsafe:
         output.append("Judged without a sandbox.")
@@ -122,7 +123,7 @@ def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
 
 
 def lesson_named_in(notebook: Path) -> str:
-    """The lesson that a notebook is of, as its cells say. Raises GradingStopped if they don't."""
+    """The name of the lesson that a notebook belongs to. Raises GradingStopped if its cells don't tell."""
     try:
         read_cells(notebook)
     except Unreadable as problem:
@@ -131,15 +132,15 @@ def lesson_named_in(notebook: Path) -> str:
     lesson, _ = lesson_of(notebook, releases)
     if lesson is None:
         raise GradingStopped(
-            f"{notebook} is of no lesson of this course. Name one: course grade LESSON --ci {notebook}"
+            f"{notebook} belongs to no lesson of this course. Name one: course grade LESSON --ci {notebook}"
         )
     return lesson
 
 
 def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook:
-    """Judge the notebook at `handed_in`, or the one in that folder, with what lies beside it.
+    """Judge the notebook at the path `handed_in`, or the one in that folder, together with the files beside it.
 
-    Raises GradingStopped if it cannot be read or judged, or if the grader fails its own test: then it has no points.
+    Raises GradingStopped if it cannot be read or judged, or if the grader fails its self test.
     """
     release = course_release(SOLUTIONS / lesson / f"{lesson}.ipynb")
     if not release.checks:
@@ -150,7 +151,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             shutil.copytree(handed_in, folder, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
         else:
             folder.mkdir(parents=True)
-            beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST]
+            beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST and path.is_file()]
             for path in [handed_in, *beside]:
                 shutil.copy(path, folder, follow_symlinks=False)
         submission = read_submission(Path(scratch), "handed_in", release, SOLUTIONS)

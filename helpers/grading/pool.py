@@ -1,6 +1,6 @@
-"""Judges side by side, each in a process of its own that ends with this one.
+"""Parallel judges, each in its own process, which ends with this one.
 
-The processes import no more than the judge needs, and this module no more than the standard library and intake.
+The processes import only what the judge needs, and this module only the standard library and what reads submissions.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from helpers.grading.submission import Cell, ExerciseReport, Release, Submission
 
 Item = TypeVar("Item")
 Judged = tuple[Submission, SubmissionReport | None]
-PORTION = 32  # submissions a judge takes between two self tests
-WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
-PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
+PORTION = 32  # submissions per judge between two self tests
+WORTH_A_JUDGE = 8  # submissions per judge from which on another judge saves time
+PATIENCE = 900  # seconds, at least, before a judge that does not answer is replaced
 
 NOT_RECORDED = "Nothing of this portion was recorded. See `course doctor`."
 MISTAKE_LABELS = {
@@ -49,7 +49,7 @@ MISTAKE_LABELS = {
     "too_slow": "took too long",
     "hard_coded": "hard-coded numbers",
 }
-# What an answer raised, told apart by the line that its verdict says: the kind of error first, then its words.
+# Phrases for the errors that answers raise, each with a pattern for the beginning of a line such as "ValueError: ...".
 ERRORS = {
     r"(Syntax|Indentation|Tab)Error\b": "syntax error",
     r"(ModuleNotFound|Import)Error\b": "missing package",
@@ -71,8 +71,9 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """What all judges of a batch know. key_cache: where its keys are kept for others; notebook: submissions are
-    notebooks, else loose files; only: the exercises that are judged, else all."""
+    """Settings of all judges of a batch. seed: of the inputs. cell_seconds: time limit per cell. key_cache: the file in
+    which judges share the keys. notebook: whether submissions are notebooks, not loose files. only: the exercises to
+    judge; None for all."""
 
     lesson: str
     seed: int
@@ -84,13 +85,14 @@ class Batch:
 
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
-    """What a judge is asked about a submission: its cells, and the files that lie beside it."""
+    """The part of a submission that a judge receives: its cells, and by name the files that lie beside it."""
     files = read_files_beside(submission.folder, submission.code())[0] if submission.folder else {}
     return judge_input(submission, release), files
 
 
 def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
-    """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
+    """The report to record for the answer of a JudgeProcess; None if it could not judge, so that a person must grade.
+    Either way, this sets the submission's `problem`."""
     if kind == "judged":
         submission.problem = answer.problem
         passed_at_home = (answer.verdicts.get(cell.exercise) for cell in submission.cells if cell.passed)
@@ -113,13 +115,13 @@ def _stopped_by_self_test(when: str, reason: str) -> GradingStopped:
 
 
 def default_jobs() -> int:
-    """One judge for each core this process may use, at most two: memory, not time, runs out first."""
+    """One judge per core that this process may use, at most two, because memory runs out before cores do."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(2, cores))
 
 
 class Pool:
-    """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
+    """Several judges, each in its own process, which ends with this one. Use as a context manager."""
 
     def __init__(self, batch: Batch, jobs: int):
         if not hasattr(os, "fork"):
@@ -137,13 +139,13 @@ class Pool:
         return self
 
     def __exit__(self, kind=None, *exc) -> None:
-        self.closed = True  # another thread may still wait for an answer
+        self.closed = True  # another thread may still be waiting for an answer
         for judge in self.judges:
             judge.stop(at_once=kind is not None)
         self.folder.cleanup()
 
     def exercises(self) -> list[str]:
-        """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
+        """The exercises that can be judged, once every judge is ready. Raises NoSandbox or GradingStopped."""
         names = []
         for kind, names in self._ask_all("names", self.patience):
             if kind != "names":
@@ -156,7 +158,7 @@ class Pool:
         return [judge.answer(patience) for judge in self.judges]
 
     def self_test(self, when: str) -> None:
-        """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
+        """Let every judge test itself (selftest.py). Raises GradingStopped if one fails. when: for the message."""
         for kind, answer in self._ask_all("test", PATIENCE):
             if kind == "refused":
                 raise GradingStopped(answer)
@@ -166,27 +168,27 @@ class Pool:
     def portions(
         self, submissions: Iterator[Submission], total: int, release: Release, progress
     ) -> Iterator[list[Judged]]:
-        """Portions of submissions with their reports, each judged between two self tests: at first several at a time
-        and in a hurry, then one by one those that took too long. submissions: `total` of them, read as they are needed.
-        """
+        """Yield portions of submissions with their reports, each judged between two self tests. Submissions that exceed
+        a short time limit are left out at first and follow one by one at the end. submissions: `total` of them, read
+        only when they are needed."""
         slow = list(submissions) if total == 1 else []
         self.self_test("before the batch")
         while portion := list(islice(submissions, self.jobs * PORTION)):
-            judged = list(self.judge(portion, release, progress.step, hurried=True))
+            finished = list(self.judge(portion, release, progress.step, hurried=True))
             self.self_test("after the batch")
-            done = {submission.student for submission, _ in judged}
+            done = {submission.student for submission, _ in finished}
             slow += [submission for submission in portion if submission.student not in done]
-            yield judged
+            yield finished
         if total > 1 and slow:
             progress.slow(len(slow))
-        for one in self.judge(slow, release, progress.step, hurried=False):
-            yield [one]
+        for judged in self.judge(slow, release, progress.step, hurried=False):
+            yield [judged]
 
     def judge(
         self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool
     ) -> Iterator[Judged]:
-        """Judge submissions; one that has, or gets, a problem has no report. hurried: what takes long is left out, to
-        be judged when nobody waits for it; else each comes as soon as its judge has tested itself behind it."""
+        """Judge submissions. The report of one that has a problem or cannot be judged is None. hurried: leave out those
+        that take long, to judge them later; otherwise a judge tests itself before each submission is yielded."""
         readable = []
         for submission in submissions:
             if submission.problem:
@@ -208,26 +210,26 @@ class Pool:
                 on_judged(submission.student)
 
     def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
-        """(item, kind, answer) for what a judge says to message(item), as soon as it is known. Where the judge itself
-        died, is stuck or failed, a new one tries the item once more."""
+        """Send message(item) for every item to a judge, and yield (item, kind, answer) as the answers arrive. If a
+        judge dies, hangs or fails, a new one replaces it and tries the item once more."""
         waiting, tried = deque(enumerate(items)), set()
         busy: dict[Connection, tuple[int, tuple[int, Item]]] = {}
 
-        def give(index: int) -> None:
+        def give_next_to(index: int) -> None:
             if waiting:
                 numbered = waiting.popleft()
                 self.judges[index].ask(message(numbered[1]))
                 busy[self.judges[index].pipe] = (index, numbered)
 
         for index in range(len(self.judges)):
-            give(index)
+            give_next_to(index)
         while busy:
             ready = wait(list(busy), timeout=self.patience)
             for pipe in ready or list(busy):
                 index, (number, item) = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
                 if self.closed:
-                    raise GradingStopped("Grading was given up.")
+                    raise GradingStopped("Grading was canceled.")
                 again = False
                 if kind in ("died", "odd"):
                     self.judges[index].stop()
@@ -236,13 +238,13 @@ class Pool:
                 if again:
                     tried.add(number)
                     waiting.append((number, item))
-                give(index)
+                give_next_to(index)
                 if not again:
                     yield item, kind, answer
 
 
-# Not multiprocessing's own start of a process, which imports the caller's main module first: Jupyter's takes seconds.
-# Nothing that torch's import makes is ever thrown away: looking for that would take a tenth of its time.
+# multiprocessing.Process would first import the caller's main module, which takes seconds in Jupyter. Garbage
+# collection is off while torch is imported, because it would find nothing and take a tenth of that time.
 PROGRAM = (
     "import gc, sys; gc.disable(); sys.path.insert(0, sys.argv[1]); "
     "from helpers.grading.pool import serve; serve(int(sys.argv[2]))"
@@ -250,23 +252,23 @@ PROGRAM = (
 
 
 class JudgeProcess:
-    """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
+    """A judge in its own process, reached through a pipe. If the parent dies, the pipe closes and the judge ends."""
 
     def __init__(self, batch: Batch, folder: str):
-        self.pipe, theirs = multiprocessing.Pipe()
-        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
-        environment = os.environ | {"TMPDIR": folder}  # what it leaves there, if it is killed, goes with the pool
-        self.process = subprocess.Popen(program, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        theirs.close()
+        self.pipe, child = multiprocessing.Pipe()
+        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(child.fileno())]
+        environment = os.environ | {"TMPDIR": folder}  # the pool removes what a killed judge leaves there
+        self.process = subprocess.Popen(program, env=environment, pass_fds=[child.fileno()], stdin=subprocess.DEVNULL)
+        child.close()
         self.ask(batch)
 
     def ask(self, message) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
+        with contextlib.suppress(ConnectionError):
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer): tested, names, judged, slow, broken, unsound, refused, odd, died. patience None: it has
-        had its time."""
+        """(kind, answer), as _reply and serve send them, or ("died", reason). patience: seconds to wait for the answer;
+        0 if it is there, None if the judge has run out of time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer within the time limit"
@@ -277,7 +279,7 @@ class JudgeProcess:
             return "died", f"its process ended with code {self.process.returncode}"
 
     def stop(self, at_once: bool = False) -> None:
-        if at_once:  # it may be busy with a submission for minutes
+        if at_once:  # a submission may keep it busy for minutes
             self.process.kill()
         self.pipe.close()
         try:
@@ -288,8 +290,8 @@ class JudgeProcess:
 
 
 def serve(handle: int) -> None:
-    """The whole program of a judge's process: `handle` is its end of the pipe, whose first message is the batch."""
-    die_with_parent()  # the end of the pipe is seen only between two submissions
+    """The main function of a judge's process. handle: file descriptor of its pipe, whose first message is the Batch."""
+    die_with_parent()  # a closed pipe is noticed only between two submissions
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     pipe = Connection(handle)
     with contextlib.suppress(EOFError, ConnectionError):
@@ -319,10 +321,12 @@ def serve(handle: int) -> None:
             raise
         except (CourseError, OSError, ValueError, RuntimeError) as error:
             pipe.send(("broken", str(error) or type(error).__name__))
-    os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
+    os._exit(0)  # after importing torch, a regular exit takes seconds
 
 
 def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
+    """(kind, answer) for a message. The kinds are tested, names, judged, slow (left out when hurried), broken (the
+    course or its installation), unsound (a self test failed), refused (no sandbox) and odd (any other error)."""
     from helpers.grading.judge import TOO_LONG
     from helpers.grading.reference import GraderBroken
     from helpers.grading.sandbox_files import SandboxMissing
@@ -334,7 +338,7 @@ def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
             return "tested", ""
         if message == "names":
             return "names", list(judge.keys)
-        cells, files, hurried, tested = message
+        cells, files, hurried, test_after = message
         graded = judge.judge_cells(cells, only, files, hurried)
         if hurried and graded.problem == TOO_LONG:
             return "slow", ""
@@ -342,7 +346,7 @@ def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
         if missing := checks - set(graded.verdicts):
             names = ", ".join(sorted(missing))
             return "broken", f"the answer key of {judge.lesson.name} has no exercise {names}; build it again"
-        if tested:
+        if test_after:
             try:
                 self_test(judge)
             except GraderBroken as error:
@@ -354,12 +358,12 @@ def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
         return "broken", str(error)
     except SandboxMissing as error:
         return "refused", str(error)
-    except Exception as error:  # one submission's trouble is not the class's: the self test tells them apart
+    except Exception as error:  # perhaps due to one submission only; the self test will tell
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
 
 
 def rendered(verdict) -> ExerciseReport:
-    """A verdict in the words that the record keeps."""
+    """A verdict as a report that can be read without torch."""
     from helpers.checking.rendering import as_html, as_text
     from helpers.checking.vocabulary import UNCHANGED, VALUES
 
@@ -367,20 +371,20 @@ def rendered(verdict) -> ExerciseReport:
     if verdict.mistake == "raises" and not verdict.label:
         label = error_kind(verdict.message)
     results = [(part.name, part.passed) for part in verdict.parts]
-    if results and VALUES not in dict(results):  # its first part states this answer's own measurement
+    if results and VALUES not in dict(results):  # the first part's name contains this answer's own measurement
         results[0] = ("the measured goal", results[0][1])
     failed = [name for name, passed in results if not passed]
-    if VALUES in failed:  # what follows from wrong values is not counted
+    if VALUES in failed:  # do not count consequences of wrong values
         failed = [name for name in failed if name in (VALUES, UNCHANGED)]
-    same = {name: getattr(verdict, name) for name in ("exercise", "passed", "answered", "mistake", "message")}
+    copied = {name: getattr(verdict, name) for name in ("exercise", "passed", "answered", "mistake", "message")}
     points, worth, text, html = float(verdict.points), float(verdict.max_points), as_text(verdict), as_html(verdict)
     return ExerciseReport(
-        **same, points=points, max_points=worth, label=label, text=text, html=html, failed=tuple(failed)
+        **copied, points=points, max_points=worth, label=label, text=text, html=html, failed=tuple(failed)
     )
 
 
 def error_kind(message: str) -> str:
-    """What kind of error a verdict speaks of, in a few words of ours: the learner's own are in its report."""
+    """The kind of error in a verdict's message, in a few words. Only the learner's report quotes the error itself."""
     raised = message.partition("\n")[0].split("your code raised ", 1)[-1]
     kind = next((phrase for pattern, phrase in ERRORS.items() if re.match(pattern, raised)), None)
     name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)

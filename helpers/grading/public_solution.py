@@ -1,7 +1,7 @@
-"""Which answers are the published solution's text, word for word: a person may want to know, and it costs nothing.
+"""Flags answers that repeat the published solution word for word, because a teacher may want to know.
 
-The solutions are public. An answer is compared without the solution's marks and whatever the white space; one that many
-would write so (a short line without a comment) counts only where its whole cell is the solution's.
+The comparison ignores the markers around solutions, and white space. An answer that many people would write in the same
+way (short, and without a comment) counts only if its whole cell equals the solution's.
 """
 
 import ast
@@ -13,11 +13,11 @@ from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
 from helpers.released import BEGIN, solution_of, without_marks
 
-LONG = 120  # characters, from which two people do not write the same text
+LONG = 120  # characters; two people hardly write the same text of this length
 
 
 def published_flags(cells: list[Cell], release: Release) -> list[str]:
-    """At most a sentence on the published solution, one on the model answer and one on the course's stand-ins."""
+    """Flags for answers that repeat the published solution, a published model answer or the course's stand-ins."""
     code = [cell for cell in cells if cell.kind in ("code", "answer") and not cell.trusted]
     text = " ".join(squeezed(without_marks(cell.source)) for cell in code)
     cell_of = {cell.exercise: squeezed(without_marks(cell.source)) for cell in code if cell.exercise}
@@ -46,7 +46,7 @@ def published_flags(cells: list[Cell], release: Release) -> list[str]:
 
 
 def is_published(sources: Iterable[tuple[str | None, str]], release: Release) -> bool:
-    """Whether a notebook, as (grade_id, source) of its cells, is the solution's own, its marks included."""
+    """Whether a notebook, given as (grade_id, source) of its cells, is the solution notebook, with its markers."""
     source_of = dict(sources)
     marked = {name: source for name, source in release.solved.items() if BEGIN in source}
     return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(text) for name, text in marked.items())
@@ -58,7 +58,7 @@ def is_characteristic(text: str) -> bool:
 
 @functools.cache
 def stand_ins(lesson: str) -> dict[str, str]:
-    """What hands on for answers that are not there yet (helpers/or_finished.py), by name, without its first lines."""
+    """The bodies of the functions and classes that replace missing answers (helpers/or_finished.py), by name."""
     bodies: dict[str, str] = {}
     paths = [HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"]
     for text in (path.read_text(encoding="utf-8") for path in paths if path.is_file()):

@@ -1,4 +1,4 @@
-"""Whether this machine can grade: the part of `course doctor` that needs the teacher's wing."""
+"""The part of `course doctor` for teachers: whether this computer can grade."""
 
 import argparse
 
@@ -9,15 +9,15 @@ __all__ = ["add_arguments", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what a learner needs and what grading needs; exit code 0 when everything works, 1 otherwise."""
+    """Report on everything that learners need and that grading needs. Returns 0 if all of it works, otherwise 1."""
     learning = doctor.told(doctor.findings())
-    print("\nOnly to grade; learners need none of this:")
+    print("\nOnly for grading; learners need none of this:")
     packages = map(doctor.look_at_package, doctor.GRADING_PACKAGES)
     return max(learning, doctor.told([*packages, look_at_sandbox()]))
 
 
 def look_at_sandbox() -> tuple[bool, str]:
-    """Start the sandbox for real, and run one line in it."""
+    """Start the sandbox and run one line of code in it. Returns whether that works, and a sentence."""
     try:
         from helpers.grading import sandbox, sandbox_files
     except ModuleNotFoundError as error:
@@ -34,4 +34,4 @@ def look_at_sandbox() -> tuple[bool, str]:
         return False, f"the sandbox starts, but code in it fails: {reply['error']}"
     if not nested:
         return True, "bubblewrap works, but not one sandbox inside another: each submission starts its own (slower)"
-    return True, "bubblewrap works, with namespaces of its own for each submission"
+    return True, "bubblewrap works, with separate namespaces for each submission"

@@ -1,7 +1,7 @@
-"""One writer puts what the judge found into nbgrader's gradebook, the autograded notebook and the result file.
+"""Writes what the judge found into nbgrader's gradebook, the autograded notebook and the result file.
 
-For each submission the notebook is written first, then the gradebook in one transaction, then the result file: a
-grader that is killed anywhere in between grades this submission again, with the same inputs, and finds the same.
+For each submission the notebook is written first, then the gradebook in one transaction, then the result file. If the
+grader is killed in between, it later grades this submission again, with the same inputs and therefore the same result.
 """
 
 import base64
@@ -23,35 +23,36 @@ from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.submission import Cell, Release, Submission, SubmissionReport
 
-MOST_FLAGS = 60  # of one submission, as a person reads them
+MOST_FLAGS = 60  # of one submission; a person has to read them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
-LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in one place of it; names that points or stars join
-MOST_COLORS, COLOR = 1_000, re.compile("\x1b(?:\\[[0-9;]*+[@-~]?)?")  # in one text
-LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
+LARGEST_SOURCE = 100_000  # characters of a learner's cell on pages; the submission itself keeps all
+LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in a row; names joined by dots or asterisks
+MOST_COLORS, COLOR = 1_000, re.compile("\x1b(?:\\[[0-9;]*+[@-~]?)?")  # escape sequences in one text
+LARGEST_OUTPUT = 400_000  # characters of one text or picture in a learner's output
 
 
 @dataclass
 class Result:
-    """One submission's result file: what the class report is made of, and how a finished submission is known."""
+    """The content of a submission's result file, for the class report and to recognize submissions that are finished.
+    sha: hash of the submission. fingerprint: hash of everything that it was graded with."""
 
     student: str
     sha: str
     fingerprint: str
-    points: dict[str, float]  # by exercise; a bonus exercise's points are on top
-    bonus: dict[str, float]
+    points: dict[str, float]  # by exercise, bonus exercises excluded
+    bonus: dict[str, float]  # by bonus exercise; its points are extra
     mistakes: dict[str, list[str]]  # exercise -> [name, label]
     flags: list[str]
     problem: str | None
     unsafe: bool
-    again: bool = False  # the problem is the grader's: grade it again next time
-    answers: dict[str, str] = field(default_factory=dict)  # grade cell -> digest of what it grades
-    changed: dict[str, float] = field(default_factory=dict)  # grade cell -> a person's points for an earlier answer
-    failed: dict[str, list[str]] = field(default_factory=dict)  # exercise -> its parts that do not hold
+    again: bool = False  # the problem is the grader's, so the submission is graded again next time
+    answers: dict[str, str] = field(default_factory=dict)  # grade_id -> digest of the answer that it grades
+    changed: dict[str, float] = field(default_factory=dict)  # grade_id -> a person's points for an earlier answer
+    failed: dict[str, list[str]] = field(default_factory=dict)  # exercise -> its failed parts
 
 
 def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
-    """The result of an earlier run, or None where there is none that can be read."""
+    """The result of an earlier run, or None if there is none or it cannot be read."""
     try:
         return Result(**json.loads(folders.result(lesson, student).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -59,12 +60,12 @@ def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
 
 
 def unrecorded(student: str, problem: str) -> Result:
-    """The result of a submission that left no record at all."""
+    """A result for a submission of which nothing could be recorded."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
 
 
 def answers_of(submission: Submission) -> dict[str, str]:
-    """grade cell -> digest of the answer that it grades; empty where the submission could not be read."""
+    """grade_id -> digest of the answer that this cell grades; empty if the submission has a problem."""
     if submission.problem:
         return {}
     parts: dict[str, list] = {}
@@ -78,7 +79,7 @@ def answers_of(submission: Submission) -> dict[str, str]:
 
 
 class Recorder:
-    """The one writer of a batch. Use as a context manager."""
+    """The only writer of a batch. Use as a context manager."""
 
     def __init__(self, folders: Folders, release: Release, fingerprint: str, unsafe: bool = False, config=None):
         self.folders, self.release, self.lesson = folders, release, release.lesson
@@ -103,7 +104,7 @@ class Recorder:
         self.gradebook.close()
 
     def finished(self, submission: Submission) -> bool:
-        """Whether exactly this submission was graded against exactly this lesson and all of it was kept."""
+        """Whether this same submission was already graded with the same fingerprint and completely recorded."""
         from nbgrader.api import MissingEntry
 
         result = read_result(self.folders, self.lesson, submission.student)
@@ -118,8 +119,8 @@ class Recorder:
         return True
 
     def record(self, submission: Submission, graded: SubmissionReport | None) -> Result:
-        """Write one submission. graded: None where it could not be judged. One that cannot be written waits for a
-        person; GradingStopped where nothing can be written any more."""
+        """Write one submission. graded: None if it could not be judged. A submission that cannot be written waits for a
+        person. Raises GradingStopped if nothing more can be written at all."""
         from sqlalchemy.exc import OperationalError
 
         try:
@@ -179,13 +180,13 @@ class Recorder:
 
     def _write_notebook(self, submission: Submission, notebook) -> None:
         path = self.folders.autograded_notebook(self.lesson, submission.student)
-        # On one line: nbformat's own lines and indentation take ten times as long.
+        # On one line, because nbformat's indented format takes ten times as long.
         write_atomically(path, json.dumps(notebook, ensure_ascii=False) + "\n", mode=0o444)
         if submission.timestamp:
             write_atomically(path.parent / "timestamp.txt", submission.timestamp)
 
     def _write_gradebook(self, submission: Submission, notebook, result: Result, previous: Result | None) -> None:
-        """Write the points. What a person gave for an answer that has changed since moves to `result.changed`."""
+        """Write the points. A person's points for an answer that has changed since move to `result.changed`."""
         from nbgrader import utils
 
         timestamp = {"timestamp": submission.timestamp} if submission.timestamp else {}
@@ -201,8 +202,8 @@ class Recorder:
             if utils.is_grade(cell):
                 score, _ = utils.determine_grade(cell)
                 score = None if grade_id in waiting or submission.problem is not None else score
-                same = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
-                _write_grade(grades[grade_id], score, same, result, previous)
+                same_answer = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
+                _write_grade(grades[grade_id], score, same_answer, result, previous)
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
@@ -214,41 +215,41 @@ class Recorder:
         self.gradebook.db.commit()
 
     def _is_same_answer(self, grade, score, cell_type: str, result: Result, previous: Result | None) -> bool:
-        """Whether what a cell grades is what it graded when this student was recorded before."""
+        """Whether the cell still grades the same answer as when this student was last recorded."""
         if previous is None:
             return True
         if previous.fingerprint == self.fingerprint and cell_type == "code" and score != grade.auto_score:
-            return False  # what the answer calls may have changed
+            return False  # something that the answer calls may have changed
         if previous.answers and result.answers:
             return previous.answers.get(grade.name) == result.answers.get(grade.name)
-        return previous.sha == result.sha  # one of the two was not read, or the result is of an older grader
+        return previous.sha == result.sha  # one of them could not be read, or an older grader wrote the result
 
 
-def _write_grade(grade, score: float | None, same: bool, result: Result, previous: Result | None) -> None:
-    """The machine's score, and the points of a bonus exercise; a person's stand only if the answer is the same."""
+def _write_grade(grade, score: float | None, same_answer: bool, result: Result, previous: Result | None) -> None:
+    """Write the automatic score, or a bonus exercise's extra credit; keep a person's points for the same answer."""
     grade.auto_score = score
-    if grade.manual_score is not None and not same:
+    if grade.manual_score is not None and not same_answer:
         result.changed[grade.name], grade.manual_score = grade.manual_score, None
     elif grade.manual_score is not None:
         result.changed.pop(grade.name, None)
     grade.needs_manual_grade = grade.manual_score is None and (score is None or grade.name in result.changed)
     exercise = grade.name.removeprefix("check_")
     if exercise in result.bonus:
-        is_machines = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
-        if not is_machines and not same:
+        is_automatic = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
+        if not is_automatic and not same_answer:
             result.changed[grade.name], grade.needs_manual_grade = grade.extra_credit, True
-        if is_machines or not same:
+        if is_automatic or not same_answer:
             grade.extra_credit = result.bonus[exercise] or None
 
 
 def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):
-    """The autograded notebook: the learner's cells and outputs, the pristine check cells with report and points.
+    """The autograded notebook: the learner's cells and outputs, and the pristine check cells with report and points.
 
-    A check cell always ends in a plain number: nbgrader reads one without output as full marks.
+    A check cell's last output is always a number, because nbgrader gives full points to a check cell without output.
     """
     cells = [_notebook_cell(cell, graded, release) for cell in submission.cells]
     if submission.problem:
-        note = f"**This submission needs a person.** {safe_markdown(submission.problem)}"
+        note = f"**This submission was not graded automatically.** {safe_markdown(submission.problem)}"
         cells.insert(0, {"cell_type": "markdown", "id": "problem", "metadata": {}, "source": note})
     metadata = {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
     notebook = from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
@@ -256,30 +257,30 @@ def finished_notebook(submission: Submission, graded: SubmissionReport | None, r
     return notebook
 
 
-# nbformat's own new cells and outputs are validated one by one, which takes half of the time of a record.
+# Not nbformat's functions for new cells and outputs: they validate each one, which takes half the time of recording.
 def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release) -> dict:
-    made = {"cell_type": "code", "id": cell.id, "metadata": cell.metadata if cell.grade_id else {}}
+    fields = {"cell_type": "code", "id": cell.id, "metadata": cell.metadata if cell.grade_id else {}}
     if cell.kind == "check":
-        return {**made, "source": cell.source, "execution_count": None, "outputs": _check_outputs(cell, graded)}
+        return {**fields, "source": cell.source, "execution_count": None, "outputs": _check_outputs(cell, graded)}
     if cell.kind in ("code", "answer"):
         ran = graded.outputs if graded else {}
         outputs = [safe for output in ran.get(cell.id, []) if (safe := safe_output(output))]
         if cell.kind == "code" and cell.id not in ran:
             outputs = release.shown.get(cell.source, [])
-        return {**made, "source": _shown(cell.source), "execution_count": None, "outputs": outputs}
+        return {**fields, "source": _shown(cell.source), "execution_count": None, "outputs": outputs}
     if cell.kind == "raw" and cell.trusted:
-        return {**made, "cell_type": "raw", "source": cell.source}
-    made["cell_type"] = "markdown"
-    if cell.kind == "raw":  # pages show a raw cell as it is
-        return {**made, "source": as_code(cell.source)}
+        return {**fields, "cell_type": "raw", "source": cell.source}
+    fields["cell_type"] = "markdown"
+    if cell.kind == "raw":  # pages show a raw cell unchanged
+        return {**fields, "source": as_code(cell.source)}
     if attachments := _pictures_only(cell.attachments):
-        made["attachments"] = attachments
-    return {**made, "source": cell.source if cell.trusted else safe_markdown(cell.source, attachments)}
+        fields["attachments"] = attachments
+    return {**fields, "source": cell.source if cell.trusted else safe_markdown(cell.source, attachments)}
 
 
 def _shown(source: str) -> str:
-    """A learner's code as pages show it: what highlights it takes the square of the length of white space, and of
-    `a.b.c`."""
+    """A learner's code for pages. Long white space is shortened and long chains `a.b.c` are split, because highlighting
+    takes quadratic time in their length."""
     if len(source) > LARGEST_SOURCE:
         source = source[:LARGEST_SOURCE] + "\n# ... (cut; the submission has all of it)"
     source = re.sub(r"\s++", lambda match: match[0][:LONGEST_SPACE], source)
@@ -287,7 +288,7 @@ def _shown(source: str) -> str:
 
 
 def _with_spaces(chain: re.Match) -> str:
-    """A chain of names with a space behind each LONGEST_CHAIN of them."""
+    """A chain of names with a space after every LONGEST_CHAIN of them."""
     links = re.findall(r"[^.*]*+[.*]|[^.*]++", chain[0])
     return " ".join("".join(links[i : i + LONGEST_CHAIN]) for i in range(0, len(links), LONGEST_CHAIN))
 
@@ -295,31 +296,31 @@ def _with_spaces(chain: re.Match) -> str:
 def _check_outputs(cell: Cell, graded: SubmissionReport | None) -> list:
     worth = float(cell.metadata["nbgrader"]["points"])
     if graded is None:
-        points, data = 0.0, {"text/plain": f"{cell.exercise}: not graded by the machine"}
+        points, data = 0.0, {"text/plain": f"{cell.exercise}: not graded automatically"}
     else:
         score = graded.verdicts[cell.exercise]
-        points = min(max(score.points, 0.0), worth)  # a bonus exercise is worth 0 here and earns extra credit
+        points = min(max(score.points, 0.0), worth)  # 0 for a bonus exercise, which earns extra credit
         data = {"text/plain": score.text, "text/html": no_tex_links(score.html)}
     number = {"output_type": "execute_result", "data": {"text/plain": plain_number(points)}, "execution_count": None}
     return [{"output_type": "display_data", "metadata": {}, "data": data}, {**number, "metadata": {}}]
 
 
 def plain_number(points: float) -> str:
-    """Points as nbgrader reads them without a doubt: 12 or 12.5."""
+    """Points in a form that nbgrader parses reliably: 12 or 12.5."""
     points = float(points)
     return str(int(points)) if points == int(points) else repr(points)
 
 
 def safe_output(output: dict) -> dict | None:
-    """A learner's output as text, pictures and harmless HTML only; None if nothing is left of it."""
+    """A learner's output reduced to text, pictures and sanitized HTML; None if nothing of it remains."""
     kind = output.get("output_type")
     if kind == "stream":
         name = "stderr" if output.get("name") == "stderr" else "stdout"
         return {"output_type": "stream", "name": name, "text": _short(output.get("text"))}
     if kind == "error":
-        words = {key: _short(output.get(key)) for key in ("ename", "evalue")}
+        error = {key: _short(output.get(key)) for key in ("ename", "evalue")}
         lines = output.get("traceback")
-        return {"output_type": "error", **words, "traceback": [*map(_short, lines if isinstance(lines, list) else [])]}
+        return {"output_type": "error", **error, "traceback": [*map(_short, lines if isinstance(lines, list) else [])]}
     if kind not in ("display_data", "execute_result") or not isinstance(output.get("data"), dict):
         return None
     data = {}
@@ -334,13 +335,13 @@ def safe_output(output: dict) -> dict | None:
 
 
 def joined(value) -> str:
-    """A text of an output, which files may hold as a list of lines, as it can be written."""
+    """An output's text, which may be a list of lines in the file, as one string that can be written as UTF-8."""
     text = "".join(str(part) for part in value) if isinstance(value, list) else str(value if value is not None else "")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _short(value) -> str:
-    """A text as pages show it: what colors it copies the rest of it at each color."""
+    """A text for pages, not too long, and without colors if it has many, because each copies the rest of the text."""
     text = joined(value)
     if text.count("\x1b") > MOST_COLORS:
         text = COLOR.sub("", text)

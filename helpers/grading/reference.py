@@ -1,4 +1,4 @@
-"""What the grader knows of a lesson: its key with fresh inputs, its finished blocks, the release."""
+"""What the grader knows about a lesson: answer keys with fresh inputs, finished blocks, and the release's imports."""
 
 import ast
 import contextlib
@@ -18,16 +18,16 @@ from helpers.grading.name_bindings import statements
 from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
 
-# What a loose file may lack: a lesson's import cell.
+# Imports for a loose file, which has no import cell.
 PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 
 class GraderBroken(CourseError):
-    """The grader itself failed its own test: nobody may be graded. The message is one sentence for a person."""
+    """The grader itself is broken, so nothing may be graded. The message is one sentence for a person."""
 
 
 def fresh_keys(lesson: Lesson, seed: int) -> dict[str, ExerciseKey]:
-    """The keys of a lesson's exercises and quizzes, with inputs drawn from `seed`, in the order of the lesson."""
+    """The keys of a lesson's exercises and quizzes by name, with inputs drawn from `seed`, in the lesson's order."""
     described = answer_key(lesson)
     blocks = blocks_module(lesson)
     stored = list(visible_keys(lesson.name))
@@ -41,10 +41,8 @@ def fresh_keys(lesson: Lesson, seed: int) -> dict[str, ExerciseKey]:
 
 
 def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]:
-    """The keys for `seed`, from the file at `path` where it was made from just this course, else drawn and kept there.
-
-    A file that cannot be read or written only costs the time of drawing.
-    """
+    """The same as `fresh_keys`, but cached in a file at `path`, whose name is extended by a hash of version and seed. A
+    file that cannot be read or written is ignored."""
     version = hashlib.sha256(f"{version_of(lesson.name)} {seed}".encode()).hexdigest()[:16]
     cache = path.with_name(f"{path.stem}-{version}{path.suffix}")
     with contextlib.suppress(OSError, ValueError):
@@ -60,7 +58,7 @@ def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
-    """As stored_keys; GraderBroken where they cannot be read."""
+    """The same as `stored_keys`, but raises GraderBroken if they cannot be read."""
     try:
         return stored_keys(lesson)
     except (OSError, DamagedKey) as error:
@@ -68,7 +66,7 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
 
 
 def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
-    """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
+    """The import statements of the lesson's release, one per line, except for names of exercises."""
     path = HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb"
     try:
         cells = released_notebook(path)["cells"]
@@ -83,7 +81,7 @@ def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
 
 
 def answer_key(lesson: Lesson) -> dict[str, Exercise | Quiz]:
-    """Exercises and quizzes of the lesson's answer_key.py, by name."""
+    """The exercises and quizzes of the lesson's answer_key.py, by name."""
     path = HELPERS.parent / "solutions" / lesson.name / "answer_key.py"
     module = load(path, f"answer_key_{lesson.name}", lesson)
     return {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
@@ -97,8 +95,8 @@ def blocks_source(lesson: Lesson) -> str:
     try:
         return blocks_path(lesson).read_text(encoding="utf-8")
     except OSError:
-        told = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
-        raise GraderBroken(told) from None
+        message = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
+        raise GraderBroken(message) from None
 
 
 def blocks_module(lesson: Lesson) -> ModuleType:
@@ -106,7 +104,7 @@ def blocks_module(lesson: Lesson) -> ModuleType:
 
 
 def load(path: Path, name: str, lesson: Lesson) -> ModuleType:
-    """A module from its file. Raises GraderBroken if it is missing or does not run."""
+    """Load a module from its file. Raises GraderBroken if the file is missing or does not run."""
     if not path.is_file():
         raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
     try:

@@ -1,7 +1,7 @@
-"""Whole folders as submissions: of a clone of the course, or a zip of it, its owner's notebooks and nothing else.
+"""Finds a learner's own files in a submitted folder, such as a clone or a zip archive of the whole course.
 
-What tools and the course itself put into a folder is no learner's answer: environments, caches, `.git`, the course's
-package, and the public solutions above all.
+Files that come from tools or from the course itself are not answers: environments, caches, `.git`, the course's
+package and, above all, the public solutions.
 """
 
 import os
@@ -10,17 +10,15 @@ from pathlib import Path
 
 SKIPPED = {".git", ".github", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages"}
 SKIPPED |= {".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".idea", ".vscode", "__MACOSX"}
-NOTEBOOKS, COURSE = "notebooks", {"helpers", "solutions", "notebooks"}  # of the last, two together make a clone
-MOST_FILES, DEEPEST = 2000, 8  # that are looked at below one submission's folder
+NOTEBOOKS, COURSE = "notebooks", {"helpers", "solutions", "notebooks"}  # two of these folders make a clone
+MOST_FILES, DEEPEST = 2000, 8  # limits for one submission: files, and levels of folders
 
 Names = tuple[str, ...]
 
 
 def own_files(paths: Iterable[Names]) -> dict[Names, Names]:
-    """The files that may be a learner's, each with its name as if notebooks/ of a clone were the clone's folder.
-
-    found: the folders and the name of each file.
-    """
+    """The files that may be a learner's, each with its path, except that files in notebooks/ of a clone get the path
+    that they would have directly in the clone. Paths are tuples of the folders' names and the file's name."""
     files = [names for names in paths if not SKIPPED & set(names)]
     inside: dict[Names, set[str]] = {}
     for names in files:
@@ -35,22 +33,22 @@ def own_files(paths: Iterable[Names]) -> dict[Names, Names]:
         elif names[len(root)] == NOTEBOOKS:
             renamed[names] = root + names[len(root) + 1 :]
         elif len(names) == len(root) + 1 and names[-1].lower().endswith((".ipynb", ".safetensors")):
-            renamed[names] = names  # a learner may have put it there
+            renamed[names] = names  # the learner may have put it there
     return renamed
 
 
 def files_below(folder: Path) -> list[Names]:
-    """The regular files below a folder, as names from there; links are not followed, and not all is looked at."""
+    """The paths of the files below a folder, relative to it and without links, up to the limits above."""
     paths: list[Names] = []
-    for place, folders, files in os.walk(folder):
-        above = Path(place).relative_to(folder).parts
+    for parent, folders, files in os.walk(folder):
+        above = Path(parent).relative_to(folder).parts
         folders[:] = sorted(name for name in folders if name not in SKIPPED) if len(above) < DEEPEST else []
-        paths += [(*above, name) for name in sorted(files) if not os.path.islink(os.path.join(place, name))]
+        paths += [(*above, name) for name in sorted(files) if not os.path.islink(os.path.join(parent, name))]
         if len(paths) > MOST_FILES:
             break
     return paths[:MOST_FILES]
 
 
 def notebooks_below(folder: Path) -> list[Path]:
-    """The notebooks that lie in folders below `folder` and may be a learner's."""
+    """The notebooks anywhere below `folder` that may be a learner's."""
     return [folder.joinpath(*names) for names in own_files(files_below(folder)) if names[-1].lower().endswith(".ipynb")]

@@ -1,6 +1,6 @@
-"""Starts learner code where it can do no harm, and watches it.
+"""Runs learner code in a sandbox, where it can do no harm, and watches it.
 
-Each submission has namespaces of its own inside one bubblewrap, so that it meets no trace of the one before it.
+Each submission gets its own namespaces inside one bubblewrap sandbox, so that it finds no trace of the previous one.
 """
 
 import base64
@@ -23,19 +23,19 @@ START_SECONDS = 180
 
 
 class SandboxFailed(CourseError):
-    """The sandbox is there but did not start or stopped answering: the grader's trouble, not a learner's."""
+    """The sandbox did not start, or it stopped answering. This is the grader's problem, not the learner's."""
 
 
 class Sandbox(contextlib.AbstractContextManager):
-    """One worker with everything imported, which forks a process for each submission. Use as a context manager.
+    """A worker process that has imported everything and forks a process per submission. Use as a context manager.
 
-    lesson: blocks and answer keys of this lesson and later ones are left out. notebook: submissions are notebook
-    cells (IPython and figures are ready), else loose files. unsafe: a plain process instead of bubblewrap. given:
-    import statements, one a line, whose names every submission finds; what cannot be imported does no harm.
-    Raises SandboxMissing, SandboxFailed.
+    lesson: finished blocks and answer keys of this lesson and later ones are left out. notebook: whether submissions
+    are notebook cells, which need IPython and figures, rather than loose files. unsafe: use a plain process instead of
+    bubblewrap. given: import statements, one per line, whose names every submission finds; failing ones are ignored.
+    Raises SandboxMissing or SandboxFailed.
     """
 
-    try_nested = True  # else, and where it is refused, every submission has a whole bubblewrap of its own
+    try_nested = True  # otherwise, or if the kernel refuses, each submission starts a bubblewrap sandbox of its own
 
     def __init__(
         self, lesson: str, notebook: bool = True, unsafe: bool = False, limits: Limits | None = None, given: str = ""
@@ -45,7 +45,7 @@ class Sandbox(contextlib.AbstractContextManager):
         self.process: subprocess.Popen | None = None
         self.nested = False
         self.used = False
-        self.files: dict[str, bytes] = {}  # what every submission finds in its folder
+        self.files: dict[str, bytes] = {}  # written into the folder of every submission
         self.folder = Path(tempfile.mkdtemp(prefix="course-sandbox-"))
         try:
             if not unsafe:
@@ -65,31 +65,31 @@ class Sandbox(contextlib.AbstractContextManager):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def submission(self) -> LearnerProcess:
-        """A fresh process for one submission. Close it before asking for the next."""
+        """A new process for one submission. Close it before the next one is started."""
         worn = self.used and not (self.nested or self.unsafe)
         if worn or self.process is None or self.process.poll() is not None:
             self._stop()
             self._start()
         self.used = True
-        ours, theirs = socket.socketpair()
+        own_end, child_end = socket.socketpair()
         try:
-            socket.send_fds(self.control, [FORK], [theirs.fileno()])
+            socket.send_fds(self.control, [FORK], [child_end.fileno()])
         except OSError:
             raise SandboxFailed("the sandbox's worker stopped; start again") from None
         finally:
-            theirs.close()
-        submission = LearnerProcess(self, ours)
+            child_end.close()
+        submission = LearnerProcess(self, own_end)
         for name, content in self.files.items():
-            with contextlib.suppress(Lost):  # the next request meets the same and reports it
+            with contextlib.suppress(Lost):  # the next request fails in the same way and reports it
                 submission.ask({"do": "file", "name": name, "content": base64.b64encode(content).decode()}, 20)
         return submission
 
     def _start(self) -> None:
-        self.control, theirs = socket.socketpair()
+        self.control, child_end = socket.socketpair()
         boxed = not self.unsafe
         nested, places = boxed and self.try_nested, tuple(sandbox_files.writable_places())
         setting = Setting(self.limits, boxed, nested, self.notebook, self.given, places)
-        argument = f"{theirs.fileno()} {setting.as_text()}"
+        argument = f"{child_end.fileno()} {setting.as_text()}"
         if self.unsafe:
             program = [sys.executable, "-B", str(self.folder / "course" / "helpers" / "inside"), argument]
             environment = sandbox_files.environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
@@ -101,14 +101,14 @@ class Sandbox(contextlib.AbstractContextManager):
         self.process = subprocess.Popen(
             program,
             env=environment,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[child_end.fileno()],
             cwd="/",
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.stderr_file,
         )
-        theirs.close()
+        child_end.close()
         try:
             hello = receive(self.control, bytes(TOKEN_BYTES), START_SECONDS, 1 << 20, lambda: None)
         except Lost:
@@ -117,11 +117,11 @@ class Sandbox(contextlib.AbstractContextManager):
         self.used = False
 
     def _explain(self) -> None:
-        """Raise what the worker's last words mean."""
+        """Raise the exception that explains what the worker wrote to stderr."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         self.stderr_file.seek(0)
-        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines() or ["it wrote no error message"]
         if lines[0].startswith("bwrap: "):
             raise sandbox_files.SandboxMissing(
                 f"Learner code cannot be isolated here ({lines[0]}). Allow user namespaces on this machine, or use "
@@ -143,7 +143,7 @@ class Sandbox(contextlib.AbstractContextManager):
         self.process = None
 
     def end_submission(self) -> None:
-        """Kill what is left of the current submission and wait until it is gone."""
+        """Kill all processes of the current submission and wait until they have ended."""
         try:
             self.control.settimeout(20)
             self.control.sendall(KILL)
@@ -152,5 +152,5 @@ class Sandbox(contextlib.AbstractContextManager):
             self._stop()
 
     def watch(self, seconds: float) -> ResourceWatch:
-        """A watch over the current submission, of which one process may compute for `seconds` from now on."""
+        """A watch over the current submission, in which each process may use `seconds` of CPU time from now on."""
         return ResourceWatch(self.process.pid, seconds, self.limits.total_bytes)

@@ -1,4 +1,4 @@
-"""What a process sees in the sandbox: which files, and who it is there."""
+"""What learner code finds in the sandbox: its files, environment and user."""
 
 import contextlib
 import os
@@ -18,9 +18,8 @@ PROJECT = HELPERS.parent
 INSIDE = Path(inside.__file__).parent
 OTHER_WINGS = ("authoring", "grading", "classroom")
 
-
-# What the answers of a lesson must learn and not look up. Files of the learner's wing that its sandbox lacks, and
-# functions of helpers.corpus without arguments whose results lie there instead (helpers/corpus/provided.py).
+# A lesson's answers must learn these data, not look them up. Its sandbox lacks these files of the learners' part of the
+# course, and instead holds the results of these functions of helpers.corpus (helpers/corpus/provided.py).
 WITHHELD_FILES = {
     "11": ("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
     "12": ("corpus/source.py",),
@@ -29,8 +28,8 @@ WITHHELD_DATA = {
     "11": ("training_lines", "unseen_lines", "english_words", "french_words"),
     "12": ("language_text", "language_symbols", "language_unseen", "entropy_rate"),
 }
-COURSE = "/course"  # where the staged copy stands inside
-ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader
+COURSE = "/course"  # the staged copy inside the sandbox
+ORDINARY_USER = 65534  # the user nobody, who runs learner code if root starts the grader
 DROP_ROOT = (
     f"import os, sys; os.setgroups([]); os.setgid({ORDINARY_USER}); os.setuid({ORDINARY_USER}); "
     "os.execv(sys.argv[1], sys.argv[1:])"
@@ -38,38 +37,36 @@ DROP_ROOT = (
 
 
 def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
-    """Copy what runs in the sandbox, and what learner code may import: the learner's wing, with blocks and keys of
-    earlier lessons only.
-
-    fonts: lend matplotlib's list of this machine's fonts too, which takes it long to make.
-    """
+    """Copy the program that runs in the sandbox and the part of the course that learner code may import, with finished
+    blocks and answer keys of earlier lessons only, to the new folder `target`. fonts: also copy matplotlib's list of
+    installed fonts, which takes long to create."""
     number = lesson[:2]
     hidden = {HELPERS / file for file in (*OTHER_WINGS, *WITHHELD_FILES.get(number, ()))}
 
     def left_out(folder: str, names: list[str]) -> set[str]:
-        place = Path(folder)
-        if place.name == "__pycache__":  # what Python has compiled of a staged module spares the worker doing so
+        parent = Path(folder)
+        if parent.name == "__pycache__":  # the worker need not compile modules that are compiled here
             sources = {name: name.partition(".")[0] + ".py" for name in names}
-            there = {source for source in sources.values() if (place.parent / source).is_file()}
-            kept = there - left_out(str(place.parent), list(there))
-            return {name for name, source in sources.items() if source not in kept}
-        by_lesson = place in (HELPERS / "blocks", HELPERS / "answer_keys")
+            existing = {source for source in sources.values() if (parent.parent / source).is_file()}
+            copied = existing - left_out(str(parent.parent), list(existing))
+            return {name for name, source in sources.items() if source not in copied}
+        by_lesson = parent in (HELPERS / "blocks", HELPERS / "answer_keys")
         later = {name for name in names if by_lesson and name[:2].isdigit() and name[:2] >= number}
-        return later | {name for name in names if place / name in hidden}
+        return later | {name for name in names if parent / name in hidden}
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out)
     shutil.copytree(INSIDE, target / "helpers" / "inside", ignore=left_out)
     for name in WITHHELD_DATA.get(number, ()):
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     if fonts:
-        lent = target / "matplotlib"
-        lent.mkdir()
-        home = Path(os.path.expanduser("~"))  # to import matplotlib in order to ask it takes longer
-        places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
-        places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
-        for file in [file for place in places if place for file in Path(place).glob("fontlist-*.json")]:
+        cache = target / "matplotlib"
+        cache.mkdir()
+        home = Path(os.path.expanduser("~"))  # importing matplotlib to ask it would take longer
+        folders = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
+        folders.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
+        for file in [file for folder in folders if folder for file in Path(folder).glob("fontlist-*.json")]:
             with contextlib.suppress(OSError):
-                shutil.copyfile(file, lent / file.name)
+                shutil.copyfile(file, cache / file.name)
     toml = PROJECT / "course.toml"
     if toml.is_file():
         shutil.copyfile(toml, target / "course.toml")
@@ -83,6 +80,7 @@ class SandboxMissing(CourseError):
 
 
 def find_bubblewrap() -> str:
+    """The path of the program bwrap. Raises SandboxMissing if it is not installed."""
     program = shutil.which("bwrap", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/bin")
     if program is None:
         raise SandboxMissing(
@@ -107,7 +105,7 @@ def environment_inside(home: str = HOME) -> dict[str, str]:
         "MPLCONFIGDIR": f"{home}/.matplotlib",
         "PYTHONDONTWRITEBYTECODE": "1",
         "COURSE_STATIC_PAGE": "1",
-        "TORCH_COMPILE_DISABLE": "1",  # what is compiled gives the same numbers as what is not, after minutes
+        "TORCH_COMPILE_DISABLE": "1",  # compiling takes minutes and changes no result
     }
     if site.ENABLE_USER_SITE:
         variables["PYTHONUSERBASE"] = site.getuserbase()
@@ -115,7 +113,7 @@ def environment_inside(home: str = HOME) -> dict[str, str]:
 
 
 def runtime_folders() -> list[str]:
-    """The folders of this Python and its packages, besides the operating system's."""
+    """The folders of this Python and its packages, except /usr and folders that contain the project."""
     folders = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
     executable = Path(sys.executable)
     while executable.is_symlink():
@@ -132,13 +130,13 @@ def runtime_folders() -> list[str]:
 
 
 def writable_places() -> list[str]:
-    """Where learner code may write, each in memory and its own: not /tmp where Python itself is installed there."""
-    free = not any(Path(folder).is_relative_to("/tmp") for folder in runtime_folders())
-    return [HOME, "/dev/shm", *(["/tmp"] if free else [])]
+    """The folders in which learner code may write, in memory only; without /tmp if Python is installed there."""
+    tmp_in_use = any(Path(folder).is_relative_to("/tmp") for folder in runtime_folders())
+    return [HOME, "/dev/shm"] + ([] if tmp_in_use else ["/tmp"])
 
 
 def view(course: Path) -> list[str]:
-    """bubblewrap's arguments for the files that learner code sees, all read-only."""
+    """bubblewrap's arguments for the files that learner code sees, all read-only. course: as in `bubblewrap`."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
         if os.path.islink(name):
@@ -149,7 +147,7 @@ def view(course: Path) -> list[str]:
     for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "nsswitch.conf"):
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     folders = runtime_folders()
-    installed = [os.path.join(place, "helpers") for place in [*site.getsitepackages(), site.getusersitepackages()]]
+    installed = [os.path.join(folder, "helpers") for folder in [*site.getsitepackages(), site.getusersitepackages()]]
     hidden = [str(PROJECT), *filter(os.path.isdir, installed)]
     mounts = {folder: ["--ro-bind", folder, folder] for folder in folders}
     mounted = [*folders, "/usr"]
@@ -160,31 +158,31 @@ def view(course: Path) -> list[str]:
 
 
 def parents(folder: str) -> list[str]:
-    """Arguments that make the folders above `folder` open to everyone, as bubblewrap would make them private."""
+    """Arguments that make the folders above `folder` readable for everyone; bubblewrap would create them private."""
     above = [parent for parent in reversed(Path(folder).parents) if str(parent) != "/"]
     own = [str(parent) for parent in above if not parent.is_relative_to("/usr")]
     return [word for parent in own for word in ("--perms", "0755", "--dir", parent)]
 
 
 def bubblewrap(course: Path, program: list[str]) -> list[str]:
-    """The command that runs `program` in the sandbox; `course` is the staged copy of the learner's wing.
+    """The command that runs `program` in the sandbox. course: the folder that `stage_wing` has filled.
 
-    Real root first arranges the view, so that an ordinary user can read an installation below /root, and then
-    becomes that user, who starts the sandbox proper: limits on processes do not hold for root.
+    If root runs the command, an outer sandbox first makes these files visible, so that an ordinary user can read an
+    installation below /root. It then becomes that user and starts the actual sandbox, because limits on processes do
+    not apply to root.
     """
     bwrap = find_bubblewrap()
     files = view(course)
     inside = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
     inside += [*files, "--proc", "/proc", "--dev", "/dev"]
-    for place in writable_places():
-        inside += ["--tmpfs", place]
+    for folder in writable_places():
+        inside += ["--tmpfs", folder]
     for name, value in environment_inside().items():
         inside += ["--setenv", name, value]
     inside += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME, "--", *program]
     if os.getuid() != 0:
         return inside
-    inner = inside.index(str(course))
-    inside[inner] = COURSE
+    inside[inside.index(str(course))] = COURSE
     outside = [bwrap, "--die-with-parent", *files, *parents(bwrap), "--ro-bind", bwrap, bwrap]
     outside += ["--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev", "--dir", "/tmp"]
     outside += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--"]

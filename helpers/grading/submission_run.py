@@ -1,4 +1,4 @@
-"""One submission's process: its cells run in order, and again without the one that ended it."""
+"""Runs one submission's cells in order in a process; if a cell ends it, they run again without that cell."""
 
 import contextlib
 import time
@@ -9,16 +9,16 @@ from helpers.grading.learner_process import LearnerProcess, Lost
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
 
-RESTARTS = 6  # how often the other cells run again without one that ended the process
+RESTARTS = 6  # how often the cells are run again without one that ended the process
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
-BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
+BUSY = 10.0  # limit of a cell's wall time on a busy processor, as a multiple of its limit of CPU time
 NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFError", "StdinNotImplementedError")
-MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds for calls without an answer, together; of each even so
+MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds to wait for calls that do not return: all together; the least for each
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 TOO_MUCH_TEXT = "This notebook has too much output; the rest was left out.\n"
-TOO_MUCH = {"output_type": "stream", "name": "stderr", "text": TOO_MUCH_TEXT}  # once a page cannot hold more
+TOO_MUCH = {"output_type": "stream", "name": "stderr", "text": TOO_MUCH_TEXT}  # replaces outputs beyond the limit
 LOST_WORDS = {
     "too slow": "it did not end in time",
     "memory": "it took more memory than a submission may take",
@@ -29,30 +29,28 @@ LOST_WORDS = {
 
 
 class SubmissionRun:
-    """The process in which one submission's cells run, restarted where it dies.
-
-    exercises: the names of which is asked what they are bound to. seconds: after them nothing of it is run any more.
-    """
+    """The process in which one submission's cells run; it is restarted if it dies. exercises: the names whose bindings
+    are looked up. seconds: after this time nothing of the submission is run."""
 
     def __init__(self, sandbox: Sandbox, cells: list[Cell], exercises: Iterable[str], seconds: float):
         self.sandbox, self.cells, self.exercises = sandbox, cells, list(exercises)
-        self.index = 0  # of the cell that is next
-        self.left_out: dict[str, str] = {}
+        self.index = 0  # of the current cell
+        self.left_out: dict[str, str] = {}  # cell id -> reason
         self.outputs: dict[str, list[dict]] = {}
         self.output_left = OUTPUT_CHARACTERS
         self.errors: dict[str, str] = {}
         self.flags: list[str] = []
-        self.passed: list[str] = []  # exercises whose answers `or_finished` hands on
-        self.passed_known = 0  # how many of them this process knows
+        self.passed: list[str] = []  # exercises whose answers `or_finished` returns
+        self.passed_known = 0  # how many of them this process has been told
         self.process: LearnerProcess | None = None
-        self.seen_alive = False  # it has answered since an answer, which may end it, was called
+        self.seen_alive = False  # known to be alive since it last ran learner code
         self.bindings: dict[str, tuple[str, str | None]] = {}
-        self.rebound: set[str] = set()  # exercises whose names were bound anew below their check cells
-        self.blocks_lent: set[str] = set()  # exercises of which this process has been given the finished block
+        self.rebound: set[str] = set()  # exercises whose names were rebound after their check cells
+        self.blocks_lent: set[str] = set()  # exercises whose finished block was put into this process
         self.restarts = 0
         self.late = False
         self.end = time.monotonic() + seconds
-        self.seconds_waited = 0.0  # seconds for calls that gave no answer
+        self.seconds_waited = 0.0  # for calls that did not return
 
     def close(self) -> None:
         if self.process is not None:
@@ -60,8 +58,8 @@ class SubmissionRun:
             self.process = None
 
     def run_cells(self, at_check: Callable[[str], None]) -> None:
-        """Run the cells in order and call `at_check` with the exercise of each check cell; a cell that ends the process
-        is left out."""
+        """Run the cells in order, without those that end the process, and call `at_check` with the exercise of each
+        check cell."""
         self.process = self.sandbox.submission()
         for index, cell in enumerate(self.cells):
             self.index = index
@@ -73,7 +71,7 @@ class SubmissionRun:
         self.index = len(self.cells)
 
     def restart(self) -> bool:
-        """A fresh process in which the cells so far have run, without those that are left out."""
+        """Start a new process and rerun the cells so far, except those that are left out. Returns whether it worked."""
         while True:
             self.close()
             self.restarts += 1
@@ -90,7 +88,7 @@ class SubmissionRun:
                 return True
 
     def restart_unblamed(self, keep: str) -> None:
-        """A fresh process that does not count as a restart. keep: as in `read_bindings`."""
+        """Start a new process without counting it as a restart. keep: as in `read_bindings`."""
         self.restarts -= 1
         if self.restart():
             self.read_bindings(keep)
@@ -107,33 +105,33 @@ class SubmissionRun:
         return self.read_bindings(keep=cell.exercise)
 
     def _tell_passed(self) -> None:
-        """From here on `or_finished` hands on the learner's own answers that are right, as it does in a notebook."""
+        """Let `or_finished` return the learner's answers that have passed so far, as it does in a notebook."""
         if self.process is not None and self.passed_known < len(self.passed):
-            with contextlib.suppress(Lost):  # the next request notices a process that has ended
+            with contextlib.suppress(Lost):  # if the process has ended, the next request notices
                 self.process.ask({"do": "passed", "names": self.passed[self.passed_known :]}, 10)
                 self.passed_known = len(self.passed)
 
     def is_late(self) -> bool:
-        """Whether this submission's time is over; from then on nothing of it is run or judged."""
+        """Whether this submission's time is up; from then on, nothing of it is run or judged."""
         self.late = self.late or time.monotonic() > self.end
         return self.late
 
     def find_bindings(self, keep: str | None = None) -> None:
-        """Ask what the exercises' names are bound to now, in a fresh process where there is none."""
+        """Look up what the exercises' names are bound to now, restarting the process if necessary. keep: as below."""
         self.bindings = {}
         while self.process is None or not self.read_bindings(keep):
             if self.restarts >= RESTARTS or self.is_late() or not self.restart():
                 return
 
     def read_bindings(self, keep: str | None = None) -> bool:
-        """What the exercises' names are bound to. keep: a name of which the process remembers what it stands for now.
-        False where there is no answer."""
+        """Look up what the exercises' names are bound to. Returns False if the process does not answer. keep: a name
+        whose current value the process keeps, to notice if it is rebound."""
         try:
             request = {"do": "names", "names": [*self.exercises, "harm"], "keep": keep}
             reply = self.process.ask(request, 10)
             bindings = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
             self.rebound = {str(name) for name in reply["changed"]} & set(self.exercises)
-            self.flag_around(reply)
+            self.flag_environment(reply)
             self.bindings = bindings
             self.seen_alive = True
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
@@ -142,22 +140,22 @@ class SubmissionRun:
         return True
 
     def ensure_alive(self) -> bool:
-        """Whether there is a process to ask; one that died in an exercise is started again."""
+        """Whether there is a process to send requests to. One that died during an exercise is restarted."""
         if self.process is None:
             return False
         self.seen_alive = self.seen_alive or self.process.alive()
         return self.seen_alive or self.restart()
 
     def call_answer(self, request: dict, patience: float) -> tuple[dict, list[str]]:
-        """The reply of a fork of the process that called an answer, and what it told at once. Raises Lost."""
+        """Call an answer in a fork of the process. Returns its reply and the notes that it sent before. Raises Lost."""
         if self.is_late():
             raise Lost("too slow")
         if not self.ensure_alive():
             raise Lost("died")
         started, self.seen_alive = time.monotonic(), False
-        most = min(patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.seconds_waited, LEAST_WAITED))
+        left = max(MOST_WAITED - self.seconds_waited, LEAST_WAITED)
         try:
-            return self.process.observe(request, most)
+            return self.process.observe(request, min(patience + GRACE, max(self.end - started, 1.0), left))
         except Lost as lost:
             self.is_late()
             self.seconds_waited += time.monotonic() - started
@@ -165,16 +163,16 @@ class SubmissionRun:
                 raise Lost("too slow") from None
             raise
 
-    def flag_around(self, reply: dict) -> None:
-        """Say so where code replaced what observes it, or asked for a device that is not here."""
+    def flag_environment(self, reply: dict) -> None:
+        """Flag code that replaced functions which observe it, or that asked for a device which is not available."""
         if patched := [str(name)[:80] for name in reply["patched"]]:
             self.flags.append(f"Its code replaced {', '.join(patched[:5])}.")
         if moved := [str(name)[:20] for name in reply["moved"]]:
             names = " and ".join(sorted(set(moved[:5])))
-            self.flags.append(f"Its code asks for the device {names}, which is not here; it ran on the processor.")
+            self.flags.append(f"Its code asks for the device {names}, which is not available, so it ran on the CPU.")
 
     def _run_cell(self, cell: Cell) -> bool:
-        """Run one cell, unless it is left out. False where it ended the process: it is left out from now on."""
+        """Run one cell, unless it is left out. Returns False if it ended the process; from then on it is left out."""
         if cell.id in self.left_out:
             self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
             return True
@@ -193,8 +191,8 @@ class SubmissionRun:
             self.outputs[cell.id] = outputs if self.output_left >= 0 else [TOO_MUCH]
             error = str(reply["error"])[:MOST_ERROR]
         except Lost as lost:
-            endless = lost.reason == "died" and time.monotonic() - started > seconds
-            self._leave_out(cell, "too slow" if endless else lost.reason)
+            too_slow = lost.reason == "died" and time.monotonic() - started > seconds
+            self._leave_out(cell, "too slow" if too_slow else lost.reason)
             return False
         except (TypeError, KeyError, ValueError, AttributeError):
             self._leave_out(cell, "garbage")
@@ -205,7 +203,7 @@ class SubmissionRun:
         if kind == "CellTimeout":
             self.flags.append(f"Cell {cell.id} was stopped after {round(seconds, 1):g} s.")
         elif error and not cell.trusted and kind not in NOT_RAISED:
-            # It did not raise at home, or it lacks what exists only there.
+            # It did not raise on the learner's computer, or needs something that exists only there.
             if cell.ran or cell.ran is None and kind in MISSING_HERE:
                 where = " here, though not at home" if cell.ran else " here"
                 self.flags.append(f"Cell {cell.id} raised {error}{where}; its other statements were run.")
@@ -222,8 +220,8 @@ def error_output(name: str, text: str) -> dict:
 
 
 def clean_output(output: dict) -> dict:
-    """An output as nbformat wants it, whatever the learner's process made of it, and no longer than the worker makes
-    one. Raises KeyError if it is none."""
+    """A valid nbformat output from one that the learner's process may have manipulated, cut to the length that the
+    worker allows. Raises KeyError or TypeError if it is no output at all."""
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"

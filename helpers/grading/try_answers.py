@@ -1,4 +1,4 @@
-"""`course try`: judge loose answer files, with fresh inputs and the reference outside the answer's process."""
+"""`course try`: judge separate answer files on fresh inputs. The reference runs outside the answer's process."""
 
 import argparse
 import contextlib
@@ -22,8 +22,8 @@ LARGEST_FILE = 1 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Exit code: 0 where all is right, 1 where something is not, 2 where something could not be judged. "
-        "With --json it is 0 whatever the verdicts, which stand in the lines."
+        "Exit code: 0 if all answers are right, 1 if one is wrong, 2 if a file could not be judged. "
+        "With --json it is 0 instead of 1, because the lines contain the verdicts."
     )
     parser.add_argument("lesson", help="the lesson's name or number, such as 04_scaling or 04")
     parser.add_argument("files", nargs="+", metavar="FILE.py", help="files that define one or more answers")
@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one line of JSON per file and exercise")
     parser.add_argument("--seed", type=int, help="draw the inputs from this seed (default: fresh ones each time)")
     parser.add_argument("--unsafe", action="store_true", help="run the files in a plain process, without a sandbox")
-    parser.add_argument("--jobs", type=int, default=0, help="how many files are judged side by side")
+    parser.add_argument("--jobs", type=int, default=0, help="how many files are judged in parallel")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0, 1 where a verdict is not right (never with --json), 2 where something could not be judged."""
+    """Returns the exit code: 0; 1 if an answer is wrong (never with --json); 2 if a file could not be judged."""
     lesson = course().lesson(args.lesson)
     files: list[Cell] = []
     for file in args.files:
@@ -65,11 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def judge_files(batch: Batch, jobs: int, files: list[Cell]) -> Iterator[tuple[Cell, str, Any]]:
-    """(file, kind, answer) as the judges say, in the order of `files`, as soon as they are known.
+    """Yield (file, kind, answer) from the judges (JudgeProcess.answer) in the order of `files`, as soon as possible.
 
-    Judges are processes: CPython 3.11's parser is not safe in two threads. Where nothing can be isolated, they run the
-    files in a plain process and say so. Raises GradingStopped where the lesson has nothing to judge, or not this
-    exercise.
+    The judges are processes, because CPython 3.11's parser is not thread-safe. If nothing can be isolated, a note is
+    printed and plain processes run the files. Raises GradingStopped if the lesson lacks exercises, or those of `batch`.
     """
 
     def message(number: int) -> tuple:
@@ -100,7 +99,7 @@ def judge_files(batch: Batch, jobs: int, files: list[Cell]) -> Iterator[tuple[Ce
 
 
 def reports_of(file: Cell, judged: SubmissionReport, lesson: str) -> list[ExerciseReport]:
-    """A report on each exercise of a file; one without an exercise where the file defines none."""
+    """A report on each exercise of a file; a single one without an exercise if the file defines none."""
     if judged.verdicts:
         return list(judged.verdicts.values())
     error = judged.errors.get(file.id)
@@ -113,14 +112,14 @@ def is_right(report: ExerciseReport) -> bool:
 
 
 def as_json(file: str, report: ExerciseReport) -> str:
-    """One line: a file, an exercise (null where the file defines none) and what became of it."""
+    """A line of JSON with the file, the exercise (null if the file defines none) and the verdict."""
     fields = {"file": file, "exercise": report.exercise or None}
     fields |= {name: getattr(report, name) for name in ("points", "max_points", "passed", "mistake", "message")}
     return json.dumps(fields | {"passed": is_right(report)}, ensure_ascii=False)
 
 
 def read_source(path: Path) -> str:
-    """The text of a Python file. ValueError with one sentence where it cannot be read."""
+    """The text of a Python file. Raises ValueError with a sentence if it cannot be read."""
     try:
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name the files in it.")
@@ -129,10 +128,10 @@ def read_source(path: Path) -> str:
                 f"{path} is a notebook, and `course try` judges Python files; `course grade --ci {path}` judges one."
             )
         if path.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"{path} is larger than 1 MB, so it is no answer file.")
+            raise ValueError(f"{path} is larger than 1 MB, so it is not an answer file.")
         with tokenize.open(path) as file:
             return file.read()
     except (UnicodeDecodeError, SyntaxError):
-        raise ValueError(f"{path} is no text in a known encoding.") from None
+        raise ValueError(f"{path} is not text in a known encoding.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None

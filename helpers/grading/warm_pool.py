@@ -1,4 +1,4 @@
-"""Judges kept for a while: Formgrader's button grades one student after another, and a judge takes seconds to start."""
+"""Keeps judges for a while, because they take seconds to start and Formgrader's button grades students one by one."""
 
 import atexit
 import contextlib
@@ -12,11 +12,11 @@ from helpers.grading.pool import Batch, Pool
 KEPT = 120.0  # seconds
 
 _lock = threading.Lock()
-_kept: list[tuple[object, Pool]] = []  # none or one
+_kept: list[tuple[object, Pool]] = []  # at most one
 
 
 def _let_go(*entries: tuple[object, Pool]) -> None:
-    """End these, or all, of those that are kept."""
+    """End these pools, or all, unless they are no longer kept."""
     with _lock:
         ended = [entry for entry in _kept if entry in entries or not entries]
         _kept[:] = [entry for entry in _kept if entry not in ended]
@@ -29,13 +29,13 @@ atexit.register(_let_go)
 
 @contextlib.contextmanager
 def warm_pool(make: Callable[[Batch, int], Pool], batch: Batch, jobs: int) -> Iterator[Pool]:
-    """A Pool that outlives its use, so that the next batch of the same version of the course finds its judges ready."""
-    wanted_pool = make, batch, jobs, version_of(batch.lesson)
+    """A Pool that is kept after the `with` block for the next batch with the same arguments and course version."""
+    key = make, batch, jobs, version_of(batch.lesson)
     with _lock:
         entries, _kept[:] = list(_kept), []
     pool = None
-    for key, kept_pool in entries:
-        if key == wanted_pool and all(judge.process.poll() is None for judge in kept_pool.judges):
+    for kept_key, kept_pool in entries:
+        if kept_key == key and all(judge.process.poll() is None for judge in kept_pool.judges):
             pool = kept_pool
         else:
             kept_pool.__exit__()
@@ -45,7 +45,7 @@ def warm_pool(make: Callable[[Batch, int], Pool], batch: Batch, jobs: int) -> It
     except BaseException:
         pool.__exit__(*sys.exc_info())
         raise
-    entry = wanted_pool, pool
+    entry = key, pool
     with _lock:
         _kept.append(entry)
     timer = threading.Timer(KEPT, _let_go, [entry])

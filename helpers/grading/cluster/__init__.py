@@ -1,1 +1,1 @@
-"""Grading on many machines, through dask.distributed. Imported only where a scheduler was named."""
+"""Grading on several computers through dask.distributed. This is imported only if a scheduler is used."""

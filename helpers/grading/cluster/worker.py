@@ -1,6 +1,6 @@
-"""What a worker of dask runs: a warm judge, which tests itself before and after each portion.
+"""The functions that a dask worker runs. Its judge is kept, and tests itself before and after each portion.
 
-The judge is a process of its own that ends with the worker's; learner code runs in its sandbox and nowhere else.
+The judge has its own process, which ends with the worker's. Learner code runs only in the judge's sandbox.
 """
 
 import threading
@@ -17,13 +17,13 @@ from helpers.grading.safe_text import one_line
 from helpers.grading.sandbox_files import find_bubblewrap
 from helpers.grading.submission import Cell
 
-_judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process
-_turn = threading.Lock()
+_judges: dict[str, tuple[Batch, Pool]] = {}  # by worker id, because the workers of a local cluster share a process
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Request:
-    """A portion. hurried: what takes long is not judged."""
+    """A portion to judge. version: of the course. hurried: do not judge slow submissions."""
 
     version: str
     batch: Batch
@@ -32,7 +32,7 @@ class Request:
 
 
 def why_not(lesson: str, version: str) -> str:
-    """Why no submission of this lesson may be judged here; empty where it may."""
+    """Why submissions of this lesson cannot be judged here; empty if they can."""
     try:
         find_bubblewrap()
         if version_of(course().lesson(lesson).name) != version:
@@ -43,15 +43,15 @@ def why_not(lesson: str, version: str) -> str:
 
 
 def judge(request: Request) -> tuple[str, Any]:
-    """("judged", (kind, answer) of each submission); ("refused", why), if nothing was done; ("failed", why), if what
-    was judged is not to be believed."""
+    """("judged", list of (kind, answer), one per submission); ("refused", reason) if nothing was judged; ("failed",
+    reason) if the results cannot be trusted."""
     if reason := why_not(request.batch.lesson, request.version):
         return "refused", reason
     try:
         pool = _warm(request.batch)
         pool.self_test("before a portion")
     except CourseError as error:
-        let_go()
+        end_judge()
         return "refused", str(error)
     judged = {}
     try:
@@ -62,27 +62,27 @@ def judge(request: Request) -> tuple[str, Any]:
             judged[number] = kind, answer
         pool.self_test("after a portion")
     except Exception as error:
-        let_go()
+        end_judge()
         return "failed", one_line(str(error) or type(error).__name__, 200)
     return "judged", [judged[number] for number in numbers]
 
 
 def _warm(batch: Batch) -> Pool:
-    """The judge of this batch, with everything imported and drawn since the portion before."""
+    """The worker's judge, which is started only if the worker has none for this batch yet."""
     worker = get_worker().id
-    with _turn:
+    with _lock:
         entry = _judges.get(worker)
     if entry is None or entry[0] != batch:
-        let_go()
+        end_judge()
         entry = batch, Pool(batch, 1).__enter__()
-        with _turn:
+        with _lock:
             _judges[worker] = entry
     return entry[1]
 
 
-def let_go() -> None:
-    """End the judge of this worker."""
-    with _turn:
+def end_judge() -> None:
+    """End this worker's judge, if it has one."""
+    with _lock:
         entry = _judges.pop(get_worker().id, None)
     if entry is not None:
         entry[1].__exit__()
