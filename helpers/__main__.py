@@ -21,7 +21,6 @@ COMMANDS = {
     "hand": ("helpers.classroom.grade_by_hand", "grade a lesson's written question by hand, in the browser"),
     "similar": ("helpers.classroom.similar", "show submissions with much code in common side by side"),
     "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),
-    "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's wing looks at the sandbox too; the learner edition does without it.
     "doctor": (
         "helpers.grading.readiness" if find_spec("helpers.grading") else "helpers.doctor",
