@@ -25,7 +25,7 @@ from helpers.widgets.progress_bar import bar
 PAGE = "docs/what_a_mistake_costs.md"
 SENTENCE = "jane visits africa in september"
 FINISHED = "the finished block"
-# In the failure of a correct module whose submodules have other names, so that it cannot load the trained weights.
+# Part of the message for a correct module whose submodules have other names, so it cannot load the trained weights.
 OTHER_NAMES = "don't fit"
 FOLD = "<details><summary>Its mistakes, one per line</summary>\n"  # There are hundreds of them.
 TABLE = "| mistake | nats per word | exact |\n|---|---|---|\n"
