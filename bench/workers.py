@@ -5,9 +5,9 @@
 
 A simple model of helpers/grading/cluster: workers get portions, with a self test before and after each, and a single
 process reads, sends and records submissions. The times of these steps are measured first, with one judge, on the sample
-class without its endless loop; classes are then sampled from them. They are wall-clock times, because the processor
-time of a sandbox is lost with its processes, so run nothing else on the computer. Each worker has its own core, and
-waiting for disk or network is left out.
+class without its endless loop; classes are then sampled from them. Judging is timed by the wall clock, because the
+processor time of a sandbox is lost with its processes, so run nothing else on the computer. Each worker has its own
+core, and waiting for disk or network is left out.
 """
 
 import argparse

@@ -61,12 +61,12 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class Outcome:
-    """What became of the submissions of one lesson, by student."""
+    """The result of collecting one lesson, by student."""
 
     lesson: str
     platforms: set[str] = field(default_factory=set)
     became: dict[str, str] = field(default_factory=dict)  # "new", "newer" or "unchanged"
-    twice: dict[str, Path] = field(default_factory=dict)  # where the submission lies that does not count
+    twice: dict[str, Path] = field(default_factory=dict)  # folder of the submission that does not count
     misplaced: dict[str, str] = field(default_factory=dict)
     late: dict[str, str] = field(default_factory=dict)
     due: str = ""  # in the class's own time
@@ -145,7 +145,7 @@ def collect(
 def _parts(uploads: list[Upload], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
     """Split uploads by lesson. A platform's download is for one lesson, even if single notebooks are of another one."""
     all_notebooks = [file for upload in uploads for name, file in upload.files if name.lower().endswith(ENDINGS)]
-    lessons_of = {file.path: lesson_of(file.path, releases) for file in all_notebooks}
+    lessons_of = {file.path: lesson_of(file.path, releases) for file in all_notebooks}  # (lesson, changed answers)
     uploads = [replace(upload, files=_own_files(upload, lessons_of, lesson)) for upload in uploads]
     lessons_of_download: dict[tuple, Counter] = defaultdict(Counter)
     for upload in uploads:
@@ -225,7 +225,7 @@ def _identify_students(parts: list[_Part], people: list[Person], sources: dict[s
             students = " · ".join(sorted({part.student for part in same_name}))
             notes.append(
                 f"More than one learner is called {same_name[0].upload.name}; they are distinguished by number: "
-                f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) gives "
+                f"{students}. A roster with the platform's ids (for Moodle, this assignment's grading worksheet) gives "
                 "them permanent names."
             )
 
@@ -241,13 +241,13 @@ def _store(folders: Folders, part: _Part, sources: dict[str, Source], outcome: O
     outcome.platforms.add(upload.platform)
     place = upload.place
     if upload.platform == "canvas":  # Canvas takes feedback back under the full file name
-        last = part.notebook or part.files[0][1]
-        place = last.names[len(upload.download)]
+        file = part.notebook or part.files[0][1]
+        place = file.names[len(upload.download)]
     time = upload.time.isoformat() if upload.time else ""
     new = Source(upload.platform, upload.id, place, upload.name, upload.email, upload.late, "", time)
-    became, place_of_other = store(folders, part.lesson, student, files, new, sources.get(student))
+    became, folder = store(folders, part.lesson, student, files, new, sources.get(student))
     if became in ("older", "newer"):
-        outcome.twice[student] = place_of_other
+        outcome.twice[student] = folder
     if became == "older":
         outcome.became.setdefault(student, "unchanged")
         return

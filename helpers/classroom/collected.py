@@ -80,7 +80,7 @@ def store(
         _write(folders, folder, files, new.time)
         return "new", folder
     present = _digest({path.name: path for path in _inside(folder)})
-    if new.sha in (present, before.sha if before else ""):  # the latter: a person has edited it since
+    if new.sha in (present, before.sha if before else ""):  # the latter if a person has edited the stored one
         return "unchanged", folder
     place = aside / new.sha[:12]
     timed = bool(before and before.time and new.time)

@@ -183,6 +183,7 @@ def folder_name(name: str) -> str:
 
 
 def known_students(gradebook) -> list[Person]:
+    """The students in the gradebook."""
     return [
         Person(one.id, one.first_name or "", one.last_name or "", one.email or "", one.lms_user_id or "")
         for one in gradebook.students
@@ -227,7 +228,7 @@ def owner_of(upload: Upload, people: list[Person]) -> tuple[Person | None, bool]
         owners = owners or [one for one in people if login and login == one.email.casefold().split("@")[0]]
     if len(owners) == 1:
         return owners[0], True
-    candidates = [one for one in people if not (upload.id and getattr(one, id_field))]  # an id would be another one
+    candidates = [one for one in people if not (upload.id and getattr(one, id_field))]  # not those with another id
     owners = [one for one in candidates if upload.name and _squeezed(upload.name) in one.names]
     return (owners[0] if len(owners) == 1 else None), False
 
