@@ -140,7 +140,7 @@ def page(made: dict[str, str]) -> str:
 
 
 def _line(row: Cost) -> str:
-    """The table row of a mistake; if the translator stopped, the reason stands below the mistake's name."""
+    """The table row of a mistake. If the translator stopped, the reason is below the mistake's name."""
     label = "*right*" if row.name == "right" and row.label == FINISHED else _cell(row.label)
     if row.nats is None or row.failed:
         reason = row.failed.splitlines()[0] if row.failed else "no number"

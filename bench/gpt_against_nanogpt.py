@@ -11,7 +11,7 @@ heads, width 128, context 64. The loss is that on the whole validation split, in
   zero over half as many steps. It uses torch's fused attention too, with precomputed rotations, which gives the same
   outputs as the lesson's attention (without its weights) in less time. Its AdamW is torch's fused one.
 
-The two alternate every few steps, so that other processes slow down both alike. Only training counts as CPU time.
+The two alternate every few steps, so that other processes slow down both equally. Only training counts as CPU time.
 
 The text is the given file. On tiny Shakespeare, the baseline's loss must be between 1.87 and 1.93; otherwise, the
 comparison is void, and the program says so. (nanoGPT's README says 1.88, from 240 windows; this is the whole split.)

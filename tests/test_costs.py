@@ -1,6 +1,7 @@
 """Each accepted variant and each known mistake that fits into the translator is put in, and the page is up to date."""
 
 import re
+import sys
 
 import pytest
 
@@ -46,3 +47,18 @@ def test_each_part_has_a_table_and_a_failure_stands_below_its_mistake(monkeypatc
     made = costs.sections(rows)["00_a"]
     assert made.count("### `") == made.count(costs.TABLE) == 2 and "| odd | 2.00 | 50% |" in made
     assert "| wrong<br><small>It stopped: T&lt;1&gt;</small> | – | |" in made
+
+
+@pytest.mark.parametrize(
+    ("nats", "failed", "code"),
+    [(0.2, "", 0), (0.3, "", 1), (None, "The trained weights don't fit your part: size mismatch.", 0)],
+)
+def test_it_fails_if_a_variant_costs_something_but_not_if_the_weights_do_not_fit(
+    monkeypatch, tmp_path, nats, failed, code
+):
+    monkeypatch.setattr(sys, "argv", ["costs", LESSONS[0]])
+    monkeypatch.setattr(costs, "PAGE", str(tmp_path / "page.md"))
+    monkeypatch.setattr(costs, "parts_of_lesson", lambda home, lesson: [(lesson.name, "f", "right", "form", None)])
+    monkeypatch.setattr(costs, "cost", lambda *row: costs.Cost(*row[:-1], nats, 1.0, failed))
+    monkeypatch.setattr(costs.stage, "attempt_finished", lambda sentence: costs.stage.Trial(nats=0.2, exact=1.0))
+    assert costs.main() == code

@@ -82,17 +82,17 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
         notes.append(f"{path.name}: left out, because their role is not Student: {', '.join(other_roles)}.")
     if canvas_lines:
         notes.append(f"{path.name}: left out, because they are Canvas's own lines: {', '.join(canvas_lines)}.")
-    if people and IDENTIFIER not in headings and not any(one.first_name or one.last_name for one in people):
+    if people and IDENTIFIER not in headings and not any(person.first_name or person.last_name for person in people):
         notes.append(f"{path.name} has no known column of names, so students go by their ids. {ENGLISH}")
     if not people:
         lines = f"lines with one of id, {', '.join(STUDENT)} or a name"
         raise CourseError(f"{path} cannot be read as a roster: it needs a heading, and {lines}.")
-    for student, count in Counter(one.student for one in people).items():
+    for student, count in Counter(person.student for person in people).items():
         if count > 1:
             advice = "Give each student a separate id or e-mail."
             raise CourseError(f"Two lines of {path} are the student {student!r}. {advice}")
-    for one in people:
-        if problem := name_problem(one.student):
+    for person in people:
+        if problem := name_problem(person.student):
             raise CourseError(problem.replace("The folder", f"In {path}, the student") + " Nothing was collected.")
     return people
 
@@ -104,28 +104,28 @@ def english_headings(sheet: Sheet, path: Path) -> list[str]:
     headings = [heading.strip().casefold() for heading in sheet.heading]
     for name in {heading for heading in headings if headings.count(heading) > 1} & {*STUDENT, *FIRST, *LAST, *NAME}:
         raise CourseError(f"{path} has two columns {name!r}. Remove one of them.")
-    headings = [heading if headings.index(heading) == place else "" for place, heading in enumerate(headings)]
-    known = {*STUDENT, *FIRST, *LAST, *NAME, *EMAIL, IDENTIFIER} - {"id"}
+    headings = [heading if headings.index(heading) == index else "" for index, heading in enumerate(headings)]
+    english = {*STUDENT, *FIRST, *LAST, *NAME, *EMAIL, IDENTIFIER} - {"id"}
     columns = [[cell.strip() for cell in column] for column in zip(*sheet.rows[1:], strict=True)]
-    if known & set(headings) or len(columns) < 4:
+    if english & set(headings) or len(columns) < 4:
         return headings
     numbered = [re.fullmatch(r"(\D+)\d+", cell) for cell in columns[0]]
     if not all(numbered) or len({match[1] for match in numbered if match}) != 1:
         return headings
     # Moodle names its columns in the teacher's language, but their order is fixed: number, name, other facts about the
     # person, status, ..., grade, ..., time of the submission, ..., time of the grade.
-    mail = [place for place, column in enumerate(columns) if _are(column, r"[^@\s]+@[^@\s]+")]
-    times = [place for place, column in enumerate(columns) if _are(column, r"-|.*20\d\d.*\d.*", r".*20\d\d.*|-")]
-    never = [place for place in times if set(columns[place]) <= {"-", ""}]
-    doubtful = times and times[0] in never and len(never) < len(times)  # the only real time may be that of the grade
-    if len(mail) != 1 or mail[0] < 2 or len(times) > 2 or doubtful:
+    emails = [index for index, column in enumerate(columns) if _all_match(column, r"[^@\s]+@[^@\s]+")]
+    form, least = r"-|.*20\d\d.*\d.*", r".*20\d\d.*|-"
+    times = [index for index, column in enumerate(columns) if _all_match(column, form, least)]
+    empty = [index for index in times if set(columns[index]) <= {"-", ""}]
+    ambiguous = times and times[0] in empty and len(empty) < len(times)  # the only real time may be that of the grade
+    if len(emails) != 1 or emails[0] < 2 or len(times) > 2 or ambiguous:
         raise CourseError(f"{path} is a worksheet in a language whose columns are not known. {ENGLISH}")
-    for place, name in [(0, IDENTIFIER), (1, "full name"), (mail[0], "email address"), *((n, TIME) for n in times[:1])]:
-        headings[place] = name
-    return headings
+    renamed = {0: IDENTIFIER, 1: "full name", emails[0]: "email address"} | dict.fromkeys(times[:1], TIME)
+    return [renamed.get(index, heading) for index, heading in enumerate(headings)]
 
 
-def _are(column: list[str], form: str, least: str = ".+") -> bool:
+def _all_match(column: list[str], form: str, least: str = ".+") -> bool:
     """Whether all cells that are not empty match `form`, and at least one of them matches `least`."""
     filled = [cell for cell in column if cell]
     return all(re.fullmatch(form, cell, re.DOTALL) for cell in filled) and any(re.fullmatch(least, c) for c in filled)

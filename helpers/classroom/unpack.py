@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass
-class Left:
+class Budget:
     """How much may still be unpacked from one zip and its nested zips. The download itself is not limited."""
 
     bytes: float = math.inf
@@ -69,7 +69,7 @@ def find_files(path: Path, scratch: Path) -> Files:
             elif names and file.is_file() and not _is_junk(names):
                 _take(files, Found(names, file, names != inside))
     elif path.suffix.lower() == ".zip" and path.is_file():
-        if problem := _open_zip(files, path, (), 0, Left()):
+        if problem := _open_zip(files, path, (), 0, Budget()):
             raise CourseError(f"{path} cannot be unpacked: {problem}. Download it again.")
     elif path.is_file():
         files.found.append(Found((_label(path.name),), path))
@@ -80,12 +80,12 @@ def find_files(path: Path, scratch: Path) -> Files:
     return files
 
 
-def _take(files: Files, file: Found, depth: int = 0, left: Left | None = None) -> None:
+def _take(files: Files, file: Found, depth: int = 0, budget: Budget | None = None) -> None:
     """Add a file, or the files of a zip. A zip that cannot be read completely is added as a file, with a note."""
     name = "/".join(file.names)
     if name.lower().endswith(".zip"):
         before = len(files.found)
-        problem = _open_zip(files, file.path, file.names, depth + 1, left or Left(LARGEST_INSIDE, MOST_INSIDE))
+        problem = _open_zip(files, file.path, file.names, depth + 1, budget or Budget(LARGEST_INSIDE, MOST_INSIDE))
         if problem is None:
             return
         files.notes.append(f"{name} cannot be unpacked: {problem}. Ask for the notebook itself.")
@@ -96,7 +96,7 @@ def _take(files: Files, file: Found, depth: int = 0, left: Left | None = None) -
         files.found.append(file)
 
 
-def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left: Left) -> str | None:
+def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, budget: Budget) -> str | None:
     """Add the files of a zip. Returns None, or the reason why it failed. depth: 0 for the download itself."""
     if depth > DEEPEST:
         return "it lies in too many zips"
@@ -108,22 +108,22 @@ def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left
             listed = [(names + tuple(_parts(entry.filename)), entry) for entry in entries]
             renamed = own_files(inside for inside, _ in listed if len(inside) > len(names))
             kept = [(inside, renamed[inside], entry) for inside, entry in listed if inside in renamed]
-            left.files -= len(kept)
-            if left.files < 0:
+            budget.files -= len(kept)
+            if budget.files < 0:
                 return f"it holds more than {MOST_INSIDE} files"
             for inside, inner, entry in kept:
                 if _is_junk(inner):
                     continue
                 place = files.scratch / str(next(files.numbers))
-                size, problem = _copy(archive, entry, place, min(LARGEST_FILE, left.bytes))
-                left.bytes -= size
+                size, problem = _copy(archive, entry, place, min(LARGEST_FILE, budget.bytes))
+                budget.bytes -= size
                 if problem and depth:
                     return problem
                 if problem:
                     files.notes.append(f"{'/'.join(inner)} was left in the zip: {problem}.")
                     continue
-                _take(files, Found(inner, place, inner != inside), depth, left if depth else None)
-                if min(left.bytes, left.files) < 0:
+                _take(files, Found(inner, place, inner != inside), depth, budget if depth else None)
+                if min(budget.bytes, budget.files) < 0:
                     return "there is too much in the zips inside of it"
     except BROKEN as error:
         return _reason(error)
