@@ -51,9 +51,9 @@ def measured(name: str) -> dict:
                     began_recording = time.process_time()
                     submission = read_submission(folders.submitted, student, release, folders.source)
                     message = (*judge_message(submission, release), False, False)
-                    asked = time.monotonic()
+                    sent = time.monotonic()
                     [(_, kind, answer)] = pool.answers([message], lambda item: item)
-                    judged.append(round(time.monotonic() - asked, 3))
+                    judged.append(round(time.monotonic() - sent, 3))
                     if kind != "judged":
                         raise SystemExit(f"{student} was not judged: {answer}")
                     recorder.record(submission, report_of_answer(submission, kind, answer))

@@ -69,6 +69,6 @@ def _allowed_imports(source: str) -> dict[str, str]:
             module = alias.name if isinstance(node, ast.Import) else node.module or ""
             top = module.partition(".")[0]
             if module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names:
-                alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
-                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
+                statement = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
+                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(statement)
     return imports

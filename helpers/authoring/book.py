@@ -117,12 +117,12 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
     pictures.mkdir(parents=True)
     explorers = moving(home, lesson, notebook, cache) if cache else {}
-    cells, asked, quiz = [], False, ""
+    cells, to_predict, quiz = [], False, ""
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         solved, cell.source = cell.source, learners.get(cell["id"], cell.source)
         if cell.cell_type == "markdown":
-            asked = bool(ASKED.search(cell.source))
+            to_predict = bool(ASKED.search(cell.source))
             if name:  # the written question's answer
                 cell.source = solved if answers else ""
         elif name.startswith("check_quiz_"):
@@ -132,7 +132,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
         elif is_quiz(name):
             quiz, cell.source = solved, ""
         else:
-            _show(cell, asked, pictures, explorers.get(cell["id"]))
+            _show(cell, to_predict, pictures, explorers.get(cell["id"]))
         cells.append(cell)
         if cell.cell_type == "code" and name and cell.source and answers:
             folded = {**_folded("An answer"), "tags": ["hide-input"]}
@@ -144,12 +144,12 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
     return notebook
 
 
-def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
+def _show(cell, to_predict: bool, pictures: Path, explorer: dict | None) -> None:
     """Fold or remove what distracts a reader: calls that only draw, imports, and results to be predicted first."""
     code = cell.source.strip()
     drawn = "\n" not in code and DRAWN.match(code)
     imports = code.startswith(("import ", "from ")) and not cell.outputs
-    tags = {"remove-input": drawn, "hide-input": imports, "hide-output": asked and cell.outputs}
+    tags = {"remove-input": drawn, "hide-input": imports, "hide-output": to_predict and cell.outputs}
     pictured = drawn and any("text/html" in output.get("data", {}) for output in cell.outputs)
     folded = _folded("Imports" if imports else "The picture" if pictured else "What comes out")
     cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}

@@ -68,9 +68,9 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
 
     chosen = thinned(movable, min(FEW, STATES))
     data = packed(pages_of(chosen))
-    room = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
-    if room > FEW and STATES > FEW:
-        chosen = thinned(movable, min(room, MANY, STATES))
+    affordable = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
+    if affordable > FEW and STATES > FEW:
+        chosen = thinned(movable, min(affordable, MANY, STATES))
         data = packed(pages_of(chosen))
     shown = []
     for name, indices in chosen.items():
@@ -122,28 +122,28 @@ def thinned(controls: dict[str, Positions], most: int) -> dict[str, list[int]]:
     """Choose the positions of each control that are drawn, as indices: three of each (or both of two), and then more,
     beginning with the control that has the fewest, while there are at most `most` pictures."""
     chosen = {name: spread(len(control.values), 3, control.start) for name, control in controls.items()}
-    room = dict.fromkeys(controls, 3)
-    while growing := [name for name in room if room[name] < len(controls[name].values)]:
+    limits = dict.fromkeys(controls, 3)
+    while growing := [name for name in limits if limits[name] < len(controls[name].values)]:
         name = min(growing, key=lambda name: len(chosen[name]))
-        room[name] += 1
-        finer = {**chosen, name: spread(len(controls[name].values), room[name], controls[name].start)}
+        limits[name] += 1
+        finer = {**chosen, name: spread(len(controls[name].values), limits[name], controls[name].start)}
         if math.prod(map(len, finer.values())) <= most:
             chosen = finer
         else:
-            room[name] = len(controls[name].values)  # this one is done, but another one may still grow
+            limits[name] = len(controls[name].values)  # this one is done, but another one may still grow
     for name in reversed(chosen):
         if math.prod(map(len, chosen.values())) > STATES:
             chosen[name] = [controls[name].start]
     return chosen
 
 
-def spread(count: int, room: int, start: int) -> list[int]:
-    """Choose at most `room` (3 or more) of the indices below `count`: both ends, `start`, and others at equal steps. If
+def spread(count: int, most: int, start: int) -> list[int]:
+    """Choose at most `most` (3 or more) of the indices below `count`: both ends, `start`, and others at equal steps. If
     possible, the step divides count - 1 and is a round number; otherwise, it is as small as possible."""
-    if count <= room:
+    if count <= most:
         return list(range(count))
     spare = int(0 < start < count - 1)  # reserved for the start, which the steps may miss
-    least = math.ceil((count - 1) / (room - spare - 1))
+    least = math.ceil((count - 1) / (most - spare - 1))
     steps = [step for step in range(least, least * 3 // 2 + 1) if (count - 1) % step == 0] or [least]
     step = next((step for step in steps if step in ROUND), steps[0])
     return sorted({*range(0, count, step), count - 1, start})

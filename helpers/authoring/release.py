@@ -39,10 +39,10 @@ class ClearOutputs(ClearOutput):
     """
 
     def preprocess(self, nb, resources):
-        self.kept, room = {}, KEPT
+        self.kept, remaining = {}, KEPT
         for index, below in given_figures(nb).items():
-            room -= len(str(nb.cells[index].outputs))
-            if room >= 0:
+            remaining -= len(str(nb.cells[index].outputs))
+            if remaining >= 0:
                 self.kept[index] = below
         return super().preprocess(nb, resources)
 
@@ -66,10 +66,10 @@ def given_figures(notebook) -> dict[int, str]:
     A figure must not depend on an answer, directly or through variables, while an explorer may. Pictures below a
     request for a prediction are left out.
     """
-    learners, figures, asked = set(LIVE), {}, False
+    learners, figures, to_predict = set(LIVE), {}, False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
-            asked = bool(ASKED.search(cell.source))
+            to_predict = bool(ASKED.search(cell.source))
             continue
         tree = ast.parse(cell.source)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -77,14 +77,14 @@ def given_figures(notebook) -> dict[int, str]:
         if answer.get("solution"):
             learners.add(answer["grade_id"])
         shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
-        if shown and "explore" in names and not asked:
+        if shown and "explore" in names and not to_predict:
             figures[index] = FINISHED if names & learners else STILL
         if answer or "explore" in names or names & learners:
             # Whatever such a cell defines or changes depends on an answer as well.
             stored = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
             learners |= {node.id for node in stored if isinstance(node, ast.Name)}
             learners |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        elif not asked and "<img " in shown:
+        elif not to_predict and "<img " in shown:
             figures[index] = ""
     return figures
 

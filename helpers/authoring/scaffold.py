@@ -93,7 +93,7 @@ def _with_exercise(home: Course, lesson: Lesson, name: str) -> dict[Path, str]:
     position = after[0].start() if after else len(text)
     section = SECTION.format(number=int(lesson.number), k=len(exercises) + 1, name=name)
     pattern = rf'(^name = "{lesson.name}"\n(?:(?!\[\[lesson).*\n)*)'
-    before, table, behind = re.split(pattern, tables, maxsplit=1, flags=re.MULTILINE)
+    before, table, rest = re.split(pattern, tables, maxsplit=1, flags=re.MULTILINE)
     table = table.rstrip("\n") + ("" if "[lesson.bonus]" in table else "\n[lesson.bonus]") + f"\n{name} = 5\n\n"
     texts = f"{text[:position].rstrip()}\n\n{section}\n{text[position:]}", f"{key.rstrip()}\n{KEY.format(name=name)}"
-    return dict(zip(paths, (*texts, (before + table + behind).rstrip("\n") + "\n"), strict=True))
+    return dict(zip(paths, (*texts, (before + table + rest).rstrip("\n") + "\n"), strict=True))

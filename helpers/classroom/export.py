@@ -317,5 +317,5 @@ def summary(table: Table, path: Path, platform: str) -> list[str]:
 
 
 def _names(students: list[str]) -> str:
-    more = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
-    return ", ".join(one_line(student, 60) for student in students[:SHOWN]) + more
+    rest = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
+    return ", ".join(one_line(student, 60) for student in students[:SHOWN]) + rest

@@ -321,11 +321,11 @@ class Handler(BaseHTTPRequestHandler):
         self._reply(HTTPStatus.NOT_FOUND, "Not here.")
         return None
 
-    def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", more: dict | None = None) -> None:
+    def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", extra: dict | None = None) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
         headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **HEADERS}
-        for name, value in (headers | (more or {})).items():
+        for name, value in (headers | (extra or {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -18,7 +18,7 @@ NUMBERS = (
     r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})",
     r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",
 )
-AFTER = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # what may follow a 24-hour time
+SUFFIXES = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # what may follow a 24-hour time
 # The languages that platforms are used in. A short word of a rarer language (de, pm) would make others ambiguous.
 LANGUAGES = (
     "en af ar az be bg bn bs ca cs cy da de el es et eu fa fi fil fr ga gl gu he hi hr hu hy id is it ja ka kk km kn "
@@ -47,13 +47,13 @@ def read_time(text: str, zone: tzinfo) -> datetime:
     if len(clocks) != 1:
         raise ValueError(text)
     hour, minute, second = (int(part or 0) for part in clocks[0].groups())
-    behind = re.sub(r"[().,\s]+", "", rest[clocks[0].end() :])
-    offset = re.fullmatch(r"(.*?)(?:utc|gmt)?([+-]\d\d:?\d\d)", behind)
-    behind, named = (offset[1], zone_of(offset[2])) if offset else (behind, None)
-    if behind in ("utc", "gmt", "z"):
+    suffix = re.sub(r"[().,\s]+", "", rest[clocks[0].end() :])
+    offset = re.fullmatch(r"(.*?)(?:utc|gmt)?([+-]\d\d:?\d\d)", suffix)
+    suffix, named = (offset[1], zone_of(offset[2])) if offset else (suffix, None)
+    if suffix in ("utc", "gmt", "z"):
         named = UTC
-    half = _half(behind, rest[: clocks[0].start()])
-    if behind not in AFTER if half is None else not 1 <= hour <= 12:
+    half = _half(suffix, rest[: clocks[0].start()])
+    if suffix not in SUFFIXES if half is None else not 1 <= hour <= 12:
         raise ValueError(text)
     hour = hour if half is None else hour % 12 + 12 * half
     return _utc(day.replace(hour=hour, minute=minute, second=second), named or zone)
@@ -98,24 +98,24 @@ def _day_in_words(words: set[str], year: int, number: int) -> datetime:
     for months, days, _ in _languages():
         for word in words & months.keys():
             of_week = {days[day_word] for day_word in words - {word} if day_word in days}
-            known = len(words & (months.keys() | days.keys()))
+            recognized = len(words & (months.keys() | days.keys()))
             try:
                 day = datetime(year, months[word], number)
             except ValueError:
                 continue
-            if known == 1 + len(of_week):
-                readings.setdefault(known, set()).add(day if of_week <= {day.weekday()} else None)
+            if recognized == 1 + len(of_week):
+                readings.setdefault(recognized, set()).add(day if of_week <= {day.weekday()} else None)
     best = readings[max(readings)] if readings else set()
     if len(best) != 1 or None in best:
         raise ValueError("no day")
     return best.pop()
 
 
-def _half(behind: str, before: str) -> int | None:
+def _half(suffix: str, prefix: str) -> int | None:
     """0 for am, 1 for pm, None for a 24-hour time. In East Asia, the word may be in front of the time."""
-    word = re.findall(r"[^\W\d_]+", before)[-1:]
+    word = re.findall(r"[^\W\d_]+", prefix)[-1:]
     word = word if word != ["de"] else []  # morning in Hungarian, but *of* in Spanish
-    readings = {halves[text] for _, _, halves in _languages() for text in (behind, *word) if text and text in halves}
+    readings = {halves[text] for _, _, halves in _languages() for text in (suffix, *word) if text and text in halves}
     return readings.pop() if len(readings) == 1 else None
 
 
