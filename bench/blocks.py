@@ -1,10 +1,10 @@
-"""The finished blocks beside torch's modules, forward and backward: `python -m bench.blocks`, about a minute.
+"""The speed of the finished blocks compared with torch's modules: `python -m bench.blocks`, about a minute.
 
-attention beside torch's scaled_dot_product_attention, MultiHeadAttention beside nn.MultiheadAttention, EncoderBlock and
-DecoderBlock beside nn.TransformerEncoderLayer and nn.TransformerDecoderLayer. Torch's attention takes its plain way
-(the math backend) here, as a fused kernel does other work; what the fused one would save is said too. One core, width
-256, 8 heads, batches of 2; the two take turns, and the ratio is that of the medians. Besides: the bytes that tiled
-attention and plain attention hold at most, and what a cache saves in writing 256 tokens.
+attention is compared with scaled_dot_product_attention, MultiHeadAttention with nn.MultiheadAttention, and EncoderBlock
+and DecoderBlock with nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, forward and backward. Torch's attention
+uses its math backend here, because a fused kernel works differently; the ratio to the fused kernel is stored too. On
+one core, with width 256, 8 heads and batches of 2, the two alternate, and the ratio is that of the medians. Also
+measured are the peak memory of tiled and of plain attention, and what a cache saves when 256 tokens are generated.
 """
 
 import statistics
@@ -31,7 +31,7 @@ LENGTHS, WIDTH, HEADS, BATCH, TURNS = (128, 256, 512, 1024), 256, 8, 2, 7
 
 
 def pairs() -> dict:
-    """name: (the course's, torch's), each a function of x (B, T, D)."""
+    """name -> (the course's, torch's), both functions of x (B, T, D)."""
     mha, theirs = MultiHeadAttention(WIDTH, HEADS), nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
     options = dict(dim_feedforward=4 * WIDTH, dropout=0.0, batch_first=True)
     encoder, decoder = EncoderBlock(WIDTH, HEADS, 4 * WIDTH), DecoderBlock(WIDTH, HEADS, 4 * WIDTH)
@@ -53,14 +53,14 @@ def pairs() -> dict:
 
 
 def seconds(run, x) -> float:
-    """Processor seconds of one pass forward and backward."""
+    """Processor seconds of a forward and a backward pass."""
     began = time.process_time()
     run(x).sum().backward()
     return time.process_time() - began
 
 
 def ratio(ours, theirs, x, fused: bool = False) -> float:
-    """Ours over theirs: medians of turns that alternate. The first turn warms both up."""
+    """The ratio of medians of our time and theirs, in alternating turns. The first turn is a warm-up."""
     turns = []
     with nullcontext() if fused else sdpa_kernel(SDPBackend.MATH):
         for _ in range(TURNS + 1):
@@ -69,22 +69,22 @@ def ratio(ours, theirs, x, fused: bool = False) -> float:
     return statistics.median(mine) / statistics.median(other)
 
 
-def largest(run) -> int:
-    """The most bytes of tensors that a call holds at once, beside its inputs."""
+def peak_bytes(run) -> int:
+    """The peak memory of a call in bytes of tensors, without its inputs."""
     from torch.profiler import ProfilerActivity, profile
 
     with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         run()
-    held = most = 0
+    allocated = peak = 0
     for event in seen.profiler.kineto_results.events():
         if event.name() == "[memory]":
-            held += event.nbytes()
-            most = max(most, held)
-    return most
+            allocated += event.nbytes()
+            peak = max(peak, allocated)
+    return peak
 
 
 def cache_saves(length: int = 256) -> float:
-    """Seconds to attend for `length` tokens one by one without a cache, over those with one."""
+    """The ratio of the times to attend from `length` tokens, one by one, without and with a cache."""
     q, k, v = (torch.randn(1, HEADS, length, WIDTH // HEADS) for _ in range(3))
 
     def plain():
@@ -117,7 +117,7 @@ def main() -> None:
             found[name][f"{length} fused"] = round(ratio(ours, theirs, x, fused=True), 2)
         print(f"{name:<20}" + "   ".join(f"{length}: {value:.2f}" for length, value in found[name].items()), flush=True)
     Q, K, V = (torch.randn(1, 1, 4096, 64) for _ in range(3))
-    held = largest(lambda: tiled_attention(Q, K, V, 256)) / largest(lambda: attention(Q, K, V))
+    held = peak_bytes(lambda: tiled_attention(Q, K, V, 256)) / peak_bytes(lambda: attention(Q, K, V))
     saved = cache_saves()
     worst = max(value for row in found.values() for length, value in row.items() if isinstance(length, int))
     says = (

@@ -1,7 +1,7 @@
-"""How long a check takes, beside importing torch in the same run: `python -m bench.check_time`.
+"""How long a check takes, compared with importing torch in the same run: `python -m bench.check_time`.
 
-For each exercise the median of some checks of its finished block, and the slowest as a share of torch's import; for a
-few, the very first check of a fresh kernel, with what it imports.
+For each exercise, the median time of a few checks of its finished block, and its ratio to the import of torch. For some
+exercises also the first check in a fresh kernel, including its imports.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ FIRST_CHECKS = (
     ("09_encoder_block", "EncoderBlock"),
     ("12_language_model", "GPT"),
 )
-# What a learner has when the first check begins: torch, `helpers`, the lesson's name, and the answer in a cell.
+# The state of a learner's kernel before the first check: torch, `helpers`, the lesson's name, and the answer in a cell.
 FRESH = """\
 import linecache, time
 import torch
@@ -51,7 +51,7 @@ print(time.perf_counter() - clock, time.process_time() - busy)
 
 
 def import_seconds() -> float:
-    """Seconds that a fresh process needs to import torch, less those of an empty one."""
+    """The seconds that a fresh process needs to import torch, minus those of an empty process."""
 
     def one(code: str) -> float:
         start = time.perf_counter()
@@ -62,17 +62,17 @@ def import_seconds() -> float:
 
 
 def first_check(lesson: str, name: str) -> tuple[float, float]:
-    """Seconds of the first check of a fresh process, by the clock and of processor time, without importing torch."""
+    """Wall-clock and processor seconds of the first check in a fresh process, without importing torch."""
     program = FRESH.format(number=lesson[:2], lesson=lesson, name=name)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"COURSE_PROGRESS_FILE": f"{folder}/progress.json", "PYTHONPATH": str(ROOT)}
-        said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
-    seconds, processor = map(float, said.split()[-2:])
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    seconds, processor = map(float, run.stdout.split()[-2:])
     return seconds, processor
 
 
 def check_seconds(key, answer) -> float:
-    """Median seconds of one check: observe, decide, and write the report."""
+    """The median seconds of a check: observe, decide, and write the report."""
     key.facts = replace(key.facts, lesson="99_bench")
     times = []
     for _ in range(REPEATS):
@@ -105,9 +105,9 @@ def main() -> None:
         f"comparison, importing torch takes {torch_seconds:.1f} s."
     )
     print(says)
-    shares = {name: round(seconds / torch_seconds, 4) for seconds, _, name in rows}
+    ratios = {name: round(seconds / torch_seconds, 4) for seconds, _, name in rows}
     firsts = {name: round(seconds / torch_seconds, 3) for name, seconds in first.items()}
-    keep("check_time", says, {"seconds of import torch": torch_seconds, "over it": shares, "first over it": firsts})
+    keep("check_time", says, {"seconds of import torch": torch_seconds, "over it": ratios, "first over it": firsts})
 
 
 if __name__ == "__main__":

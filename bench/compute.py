@@ -1,9 +1,9 @@
 """Loss against compute, for lesson 12: `python -m bench.compute [--write]`, about a minute of one core.
 
-Three of the lesson's GPTs, of two blocks and two heads in each, which differ in their width alone: trained by the
-lesson's recipe on the same windows, and looked at more and more seldom on the unseen passages. Compute is counted:
-three multiply-adds for each parameter and token. --write puts the curves into
-helpers/lessons/language_model/compute.json, as nats above the entropy line of those passages.
+Three of the lesson's GPTs, with two blocks and two heads each, differ only in their width. They are trained with the
+lesson's recipe on the same windows, and evaluated on the unseen passages at growing intervals. Compute is counted as
+three multiply-adds per parameter and token. --write stores the curves in helpers/lessons/language_model/compute.json,
+in nats above the entropy of those passages.
 """
 
 import argparse
@@ -17,23 +17,23 @@ from helpers import corpus
 from helpers.blocks import GPT
 
 WIDTHS, STEPS, RATE = (16, 32, 64), 1200, 1e-3
-LOOKS = [10, 14, 20, 28, 40, 56, 80, 110, 160, 220, 300, 370, 450, 550, 630, 700, 800, 900, 1000, 1100, STEPS]
+POINTS = [10, 14, 20, 28, 40, 56, 80, 110, 160, 220, 300, 370, 450, 550, 630, 700, 800, 900, 1000, 1100, STEPS]
 
 
 def curve(width: int) -> dict:
-    """The parameters of a GPT of this width, and in a training its multiply-adds (in billions) and nats to the line."""
+    """Train a GPT of this width. Returns its parameters, its multiply-adds (in billions) and nats above the entropy."""
     ids, line = unseen()
     torch.manual_seed(0)
     model = fused(GPT(len(corpus.language_symbols()), CONTEXT, width, 2, 2))
     parameters = sum(p.numel() for p in model.parameters())
     spent, above = [], []
 
-    def look(step: int) -> None:
-        if step in LOOKS:
+    def evaluate(step: int) -> None:
+        if step in POINTS:
             spent.append(round(3 * parameters * step * BATCH * CONTEXT / 1e9, 3))
             above.append(round(loss_on(model, ids) - line, 4))
 
-    train(model, 1, STEPS, RATE, look)
+    train(model, 1, STEPS, RATE, evaluate)
     return {"parameters": parameters, "spent": spent, "above": above}
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     curves = {}
     for width in WIDTHS:
         curves[width] = curve(width)
-        ends = f"{curves[width]['above'][-1]} nats above the line after {curves[width]['spent'][-1]} billion"
+        ends = f"{curves[width]['above'][-1]} nats above the entropy after {curves[width]['spent'][-1]} billion"
         print(f"width {width}: {curves[width]['parameters']:,} parameters, {ends} multiply-adds", flush=True)
     if options.write:
         write("language_model", "compute", curves)

@@ -1,10 +1,10 @@
 """What a dialect costs the translator: `python -m bench.dialect [--write]`, some minutes of one core.
 
-The dialect puts every French adjective in front of its noun: *le chat noir* becomes *le noir chat*. The trained
-translator learns it from 300 sentences, with three seeds and in two ways: with LoRA on W_q and W_v of all six
-attentions, and with all of its numbers. Measured in nats per word and in exact translations of 200 unseen sentences
-each: the dialect's (which all hold an adjective that moves) and French as it was. The thin matrices are then merged,
-and the network that has its old shape again is measured too. --write puts all into helpers/lessons/today/dialect.json.
+The dialect puts every French adjective in front of its noun, so *le chat noir* becomes *le noir chat*. The trained
+translator is fine-tuned on 300 of its sentences, with three seeds and in two ways: with LoRA on W_q and W_v of all six
+attention modules, and with all weights. The results are nats per word and exact translations of 200 unseen sentences of
+the dialect (each with an adjective that moves) and of 200 in standard French. Then the LoRA matrices are merged, and
+the network, which has its old shape again, is measured too. --write stores all in helpers/lessons/today/dialect.json.
 """
 
 import argparse
@@ -26,7 +26,7 @@ RANK, ALPHA = 4, 8.0
 
 
 def in_dialect(pair: Pair) -> Pair:
-    """The same sentence with its adjectives in front of their nouns in French, as in English."""
+    """The same sentence, with the French adjectives in front of their nouns as in English."""
     english, french, alignment = pair.english.split(), pair.french.split(), list(pair.alignment)
     for t in range(len(french) - 1):
         if alignment[t] == alignment[t + 1] + 1 and english[alignment[t + 1]] in ADJECTIVES:
@@ -35,7 +35,7 @@ def in_dialect(pair: Pair) -> Pair:
 
 
 def dialect_pairs(count: int, seed: int, unseen: bool = False) -> list[Pair]:
-    """Sentences of the dialect that are no French: at least one adjective has moved."""
+    """Sentences of the dialect that differ from French, because at least one adjective has moved."""
     generator, found = random.Random(seed), []
     while len(found) < count:
         for pair in sentence_pairs(count, generator, unseen):
@@ -45,9 +45,9 @@ def dialect_pairs(count: int, seed: int, unseen: bool = False) -> list[Pair]:
 
 
 def train(network, batch_of, seed: int, rate: float, steps: int) -> None:
-    """Adam on what learns, on batches drawn from the few sentences; the rate falls to zero in a line."""
-    learns = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimizer, generator = torch.optim.Adam(learns, lr=rate, betas=(0.9, 0.98)), random.Random(seed)
+    """Train the trainable parameters with Adam, on random batches; the learning rate decays linearly to zero."""
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    optimizer, generator = torch.optim.Adam(trainable, lr=rate, betas=(0.9, 0.98)), random.Random(seed)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = rate * (1 - step / steps)
@@ -56,12 +56,12 @@ def train(network, batch_of, seed: int, rate: float, steps: int) -> None:
         loss = F.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=PAD)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(learns, 1.0)
+        torch.nn.utils.clip_grad_norm_(trainable, 1.0)
         optimizer.step()
 
 
 def merge(network) -> None:
-    """In place: each LoRA becomes the plain layer that gives the same."""
+    """Replace each LoRA, in place, by the equivalent linear layer."""
     for part in list(network.modules()):
         for name in ADAPTED:
             if isinstance(getattr(part, name, None), LoRA):
@@ -77,7 +77,7 @@ def main() -> None:
     new, old = evaluation.as_batch(dialect_pairs(UNSEEN, 2015, unseen=True)), evaluation.unseen(UNSEEN)
 
     def measured(network) -> list[float]:
-        """Nats per word of dialect and French, and the share of exact translations of both."""
+        """Nats per word of dialect and French, and the fractions of exact translations of both."""
         nats = [round(evaluation.nats_a_word(network, batch), 4) for batch in (new, old)]
         return nats + [round(evaluation.exact(network, batch), 4) for batch in (new, old)]
 
@@ -92,8 +92,8 @@ def main() -> None:
             network = adapted(network, LoRA, RANK, ALPHA) if name == "LoRA" else network
             train(network, lambda g, p=pairs: evaluation.as_batch(g.sample(p, BATCH)), seed, rate, options.steps)
             found.setdefault(name, []).append(measured(network.eval()))
-            learns = sum(p.numel() for p in network.parameters() if p.requires_grad)
-            print(f"{name:14} {found[name][-1]}  {learns:,} numbers learned", flush=True)
+            trainable = sum(p.numel() for p in network.parameters() if p.requires_grad)
+            print(f"{name:14} {found[name][-1]}  {trainable:,} trainable parameters", flush=True)
             if name == "LoRA":
                 merge(network)
                 found.setdefault("merged", []).append(measured(network))

@@ -1,10 +1,10 @@
 """Dropout for lesson 12: `python -m bench.dropout [--write]`, about five minutes of one core.
 
-The lesson's GPT, trained like the lesson's, but at a rate four times as high, on a short text, of which each token is
-seen about sixty times. Dropout acts on attention weights, on what both sublayers add, and on token vectors, as in
-GPT-2. Three seeds each. The losses are measured in evaluation mode, on passages of the training text and on unseen
-ones. --write puts them into helpers/lessons/language_model/dropout.json, from where the lesson's figure and its tests
-have them.
+The lesson's GPT is trained as in the lesson, but with four times the learning rate, and on a short text, so that it
+sees each token about sixty times. As in GPT-2, dropout acts on attention weights, on the outputs of both sublayers, and
+on token vectors. There are three seeds for each dropout rate. The losses are measured in evaluation mode, on passages
+of the training text and on unseen ones. --write stores them in helpers/lessons/language_model/dropout.json, which the
+lesson's figure and its tests read.
 """
 
 import argparse
@@ -22,19 +22,19 @@ RATES, LENGTH, STEPS, RATE = (0.0, 0.1, 0.2), 20_000, 1200, 4e-3
 
 
 class DroppedAttention(FusedAttention):
-    """Fused attention with dropout on its weights in training mode."""
+    """Fused attention with dropout on the attention weights in training mode."""
 
     dropout = 0.0
 
     def forward(self, query, key=None, value=None, mask=None):
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, d)
         p = self.dropout if self.training else 0.0
-        heads = F.scaled_dot_product_attention(self.turn(Q), self.turn(K), V, is_causal=True, dropout_p=p)
+        heads = F.scaled_dot_product_attention(self.rotate(Q), self.rotate(K), V, is_causal=True, dropout_p=p)
         return self.W_o(merge_heads(heads)), None
 
 
 def with_dropout(model: GPT, p: float) -> GPT:
-    """The same model, which in training mode leaves out a fraction p of the values that reach the residual stream."""
+    """The same model with dropout on all values that are added to the residual stream, in training mode."""
 
     def drop(module, _given, output):
         return F.dropout(output, p, module.training)
@@ -51,7 +51,7 @@ def with_dropout(model: GPT, p: float) -> GPT:
 
 
 def losses(p: float, seed: int) -> tuple[float, float]:
-    """Nats per token after training on the first LENGTH tokens: on passages of these, and on unseen ones."""
+    """Nats per token after training on the first LENGTH tokens, on passages of these and on unseen passages."""
     text = corpus.language_text()[:LENGTH]
     torch.manual_seed(seed)
     model = with_dropout(GPT(len(corpus.language_symbols()), CONTEXT, 64, 2, 2), p)

@@ -1,7 +1,7 @@
-"""Lesson 12's full-size run: `python -m bench.full_size input.txt [--write]`, on a GPU or a quarter of it on a CPU.
+"""Lesson 12's full-size run: `python -m bench.full_size input.txt [--write]`, on a GPU (or at quarter size on a CPU).
 
---write puts the curves and samples into helpers/lessons/language_model/full_size.json, from where the lesson shows them
-to learners who don't train the model themselves.
+--write stores the curves and samples in helpers/lessons/language_model/full_size.json, because the lesson shows them to
+learners who don't train the model themselves.
 """
 
 import argparse

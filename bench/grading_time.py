@@ -1,14 +1,14 @@
-"""Seconds to grade 1, 24 and 120 submissions, beside stock nbgrader, and seconds of a first check, in one run:
-`python -m bench.grading_time`.
+"""The times to grade 1, 24 and 120 submissions, compared with stock nbgrader: `python -m bench.grading_time`.
 
     --lesson 04_scaling      another lesson
-    --sizes 1 24 120         other sizes; `--sizes 1000 --no-stock --memory` shows that memory stays flat
-    --stock 3                how many submissions stock nbgrader grades; more are extrapolated from these and from one
+    --sizes 1 24 120         other sizes; `--sizes 1000 --no-stock --memory` shows that memory does not grow
+    --stock 3                the number of submissions for stock nbgrader; larger classes are extrapolated
 
-Wall-clock seconds, and processor seconds of all processes together, with start-up and self tests. Submissions are made
-as in the sample class, but for the endless loop: right ones, known mistakes, odd ones. Stock nbgrader gets right ones.
-The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has: for the first submission of a
-class, whose inputs are drawn then, for the first one after the server's start, and for the next one.
+The times of a first check, and of Formgrader's button, are measured in the same run. Times are wall-clock seconds, and
+processor seconds of all processes together, including start-up and self tests. Submissions are those of the sample
+class (correct, mistaken and odd ones) without its endless loop; stock nbgrader gets correct ones. The button is pressed
+in a server that has loaded nbgrader, as Jupyter has: for the first submission of a class (when the inputs are drawn),
+for the first one after the server's start, and for the next one.
 """
 
 import argparse
@@ -35,7 +35,7 @@ STOCK = """\
 import os
 c = get_config()
 exec(open({config!r}).read().split("# Grading:")[0], dict(get_config=lambda: c, __file__={config!r}))
-c.CourseDirectory.root = {root!r}  # where nbgrader looks for a configuration too
+c.CourseDirectory.root = {root!r}  # nbgrader looks for a configuration here too
 c.CourseDirectory.source_directory = {source!r}
 c.CourseDirectory.release_directory = {release!r}
 """
@@ -58,9 +58,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Meter(threading.Thread):
-    """Seconds of processor time of all processes that this one starts, and the most memory of the first one.
+    """The processor seconds of all processes that this one starts, and the memory of the first one over time.
 
-    What is orphaned, such as all inside the sandbox, becomes this process's child, so that nothing is missed.
+    Orphans, such as the processes in the sandbox, become children of this process, so that none is missed.
     """
 
     def __init__(self, pid: int, before: float):
@@ -87,53 +87,53 @@ def children_seconds() -> float:
 
 
 def timed(command: list[str], folder: Path, gradebook: Path) -> tuple[float, float, Meter]:
-    """Seconds that a command took, by the clock and of processor time, and what was seen of it."""
+    """Run a command. Returns wall-clock and processor seconds, and the meter that watched it."""
     began, before = time.monotonic(), children_seconds()
     environment = os.environ | {"COURSE_GRADEBOOK": str(gradebook), "PYTHONPATH": str(ROOT)}
-    with open(gradebook / "said.txt", "wb") as said:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)
+    with open(gradebook / "output.txt", "wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
         meter = Meter(process.pid, before)
         code = process.wait()
     seconds = time.monotonic() - began
     if code != 0:
-        sys.exit(f"{' '.join(command)} ended with {code}:\n{(gradebook / 'said.txt').read_text()[-2000:]}")
+        sys.exit(f"{' '.join(command)} ended with {code}:\n{(gradebook / 'output.txt').read_text()[-2000:]}")
     return seconds, meter.processor(), meter
 
 
-def handed_in(place: Path, lesson: str, size: int):
-    """The folders of a class of this size."""
-    folders, _ = load(place)
+def handed_in(folder: Path, lesson: str, size: int):
+    """Make a class of this size, and return its folders."""
+    folders, _ = load(folder)
     made = Lesson(folders, lesson)
     if size < 10:
         for number in range(size):
             answers = {name: made.solutions[name] for name in made.exercises}
             hand_in(folders, made, f"student-{number}", answers)
     else:
-        for one in make_class(folders, made, size):
-            if one.odd == "an endless loop":  # which takes a minute of any grader, whatever else that does
-                hand_in(folders, made, one.student, made.solutions)
+        for member in make_class(folders, made, size):
+            if member.odd == "an endless loop":  # takes every grader a minute, so it would hide the rest
+                hand_in(folders, made, member.student, made.solutions)
     for drawn in folders.drawn(lesson).parent.glob("*.npz"):
         drawn.unlink()
     return folders
 
 
-def ours(place: Path, lesson: str, size: int) -> tuple[float, float, Meter]:
-    folders = handed_in(place / f"ours-{size}", lesson, size)
-    return timed([sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", folders.gradebook], ROOT, place)
+def ours(folder: Path, lesson: str, size: int) -> tuple[float, float, Meter]:
+    folders = handed_in(folder / f"ours-{size}", lesson, size)
+    return timed([sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", folders.gradebook], ROOT, folder)
 
 
 def press(folders, lesson: str, *students: str) -> tuple[float, float]:
-    """Seconds of a press for each of these, one after the other in one server, without those of the server before it:
-    by the clock and of processor time."""
+    """Press the button for each student, one after the other in one server. Returns wall-clock and processor seconds,
+    without those of the server's start."""
     program = BUTTON.format(gradebook=str(folders.gradebook), lesson=lesson, students=students)
     _, processor, _ = timed([sys.executable, "-c", program], ROOT, folders.gradebook)
-    pressed, loading = map(float, (folders.gradebook / "said.txt").read_text().split()[-2:])
+    pressed, loading = map(float, (folders.gradebook / "output.txt").read_text().split()[-2:])
     return pressed, processor - loading
 
 
-def stock(place: Path, lesson: str, size: int) -> tuple[float, float]:
-    """Seconds of nbgrader's own autograde, by the clock and of processor time. It has no sandbox."""
-    gradebook = place / f"stock-{size}"
+def stock(folder: Path, lesson: str, size: int) -> tuple[float, float]:
+    """Wall-clock and processor seconds of nbgrader's own autograde, which has no sandbox."""
+    gradebook = folder / f"stock-{size}"
     folders, _ = load(gradebook)
     made = Lesson(folders, lesson)
     for number in range(size):
@@ -155,20 +155,20 @@ def stock(place: Path, lesson: str, size: int) -> tuple[float, float]:
         [sys.executable, "-m", "nbgrader", "autograde", lesson, "--create"], gradebook, gradebook
     )
     if folders.result(lesson, "student-0").exists():
-        sys.exit("This was not stock nbgrader, but the course's own way.")
+        sys.exit("This was not stock nbgrader, but the course's own grader.")
     return seconds, processor
 
 
-def print_presses(place: Path, lesson: str, stock_first: tuple[float, float]) -> None:
-    """What presses of the button take. stock_first: stock's times for one submission, (0, 0) where it did not run."""
-    class_of_two = handed_in(place / "button", lesson, 2)
+def print_presses(folder: Path, lesson: str, stock_first: tuple[float, float]) -> None:
+    """Measure presses of the button. stock_first: stock's times for one submission, or (0, 0) if it was not run."""
+    class_of_two = handed_in(folder / "button", lesson, 2)
     drawing = press(class_of_two, lesson, "student-0")
-    started = press(class_of_two, lesson, "student-0")
+    starting = press(class_of_two, lesson, "student-0")
     both = press(class_of_two, lesson, "student-0", "student-1")
-    again = both[0] - started[0], both[1] - started[1]
+    again = both[0] - starting[0], both[1] - starting[1]
     presses = {
         "first press of a class": drawing,
-        "first press of a server": started,
+        "first press of a server": starting,
         "next press in that server": again,
     }
     for name, (pressed, processor) in presses.items():
@@ -185,10 +185,10 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 24, 120])
     parser.add_argument("--stock", type=int, default=3)
     parser.add_argument("--no-stock", action="store_true")
-    parser.add_argument("--memory", action="store_true", help="the grader's memory, by quarters of its time")
+    parser.add_argument("--memory", action="store_true", help="print the grader's peak memory by quarters of its time")
     args = parser.parse_args()
-    (ROOT / "gradebook").mkdir(exist_ok=True)  # below the course, so that stock's kernels find it
-    place = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / "gradebook"))
+    (ROOT / "gradebook").mkdir(exist_ok=True)  # below the course, so that stock nbgrader's kernels find it
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / "gradebook"))
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
     torch_seconds = children_seconds()
     print(f"{args.lesson}; importing torch takes {torch_seconds:.1f} s of processor time")
@@ -200,14 +200,14 @@ def main() -> None:
             print(f": {processor / torch_seconds:.2f} of importing torch", flush=True)
         first = each = (0.0, 0.0)
         if not args.no_stock:
-            first, more = stock(place, args.lesson, 1), stock(place, args.lesson, args.stock)
-            each = tuple((all_of - one) / (args.stock - 1) for one, all_of in zip(first, more, strict=True))
+            first, several = stock(folder, args.lesson, 1), stock(folder, args.lesson, args.stock)
+            each = tuple((many - one) / (args.stock - 1) for one, many in zip(first, several, strict=True))
             print(f"stock nbgrader: {first[0]:.1f} s for 1 ({first[1]:.1f} s of processor time), ", end="")
-            print(f"{each[0]:.1f} s ({each[1]:.1f} s) for each one more, from {args.stock}", flush=True)
-        print_presses(place, args.lesson, first)
+            print(f"{each[0]:.1f} s ({each[1]:.1f} s) for each further one, from {args.stock}", flush=True)
+        print_presses(folder, args.lesson, first)
         times = {}
         for size in args.sizes:
-            seconds, processor, meter = ours(place, args.lesson, size)
+            seconds, processor, meter = ours(folder, args.lesson, size)
             line = f"{size:5} submissions: {seconds:7.1f} s, {processor:6.1f} s of processor time"
             if each[0]:
                 other, busy = (one + step * (size - 1) for one, step in zip(first, each, strict=True))
@@ -229,7 +229,7 @@ def main() -> None:
             print(says)
             keep("grading_time", says, times)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """The ladder of lesson 12: `python -m bench.ladder [--write]`, about four minutes of one core.
 
-Six models on the lesson's language, from a bigram to the GPT's block. The bigram is counted in the whole text. The
-others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first
-two), rotary position embedding (but the first),
-feed-forward networks four times as wide, 3,000 steps of 16 windows of 64 tokens, the same rates. All are tested on the
-same unseen passages. A rung counts if it is at least 0.05 nats better than the one below in the mean of the seeds; the
-least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/ladder.json, from where
-the lesson's figure and its tests have them.
+Six models of the lesson's language, from a bigram to the GPT's block. The bigram is counted in the whole text. The
+others have one layer each and are trained with three seeds and the same recipe: width 32, four heads (except for the
+first two), RoPE (except for the first), feed-forward networks four times as wide, 3,000 steps of 16 windows of 64
+tokens, the same learning rates. All are tested on the same unseen passages. A rung counts if it is at least 0.05 nats
+better than the one below, on average over the seeds; the smallest gain of a seed is printed too. --write stores the
+losses in helpers/lessons/language_model/ladder.json, which the lesson's figure and its tests read.
 
-The steps were chosen by trying: without a residual, what the feed-forward network gains comes all at once, sooner or
-later by the seed. After 2,000 steps it was 0.00, 0.03 and 0.09 nats, and with a network twice as wide 0.01 and 0.04.
+The number of steps was found by experiment. Without a residual connection, the feed-forward network's gain comes
+suddenly, and the seed decides when. After 2,000 steps it was 0.00, 0.03 and 0.09 nats (with twice the width, 0.01 and
+0.04).
 """
 
 import argparse
@@ -36,14 +36,14 @@ LEAST = 0.05
 
 
 class Alone(FusedAttention):
-    """Attention without its weights, so that it can stand in a row of layers."""
+    """Attention that does not return its weights, so that nn.Sequential can hold it."""
 
     def forward(self, x):
         return super().forward(x)[0]  # (B, T, D)
 
 
 class Rung(nn.Module):
-    """Between token vectors and logits: attention alone, or a feed-forward network behind it, or the GPT's block."""
+    """A model of one layer: attention alone, or with a feed-forward network, or the GPT's block."""
 
     def __init__(self, vocab_size, heads=HEADS, rotary=True, feed_forward=False, residual_and_norm=False):
         super().__init__()
@@ -54,18 +54,18 @@ class Rung(nn.Module):
             block.attention = FusedAttention(WIDTH, heads, CONTEXT)
             self.between = nn.Sequential(block, nn.LayerNorm(WIDTH))
         else:
-            behind = [FeedForward(WIDTH, INNER)] if feed_forward else []
+            feed_forwards = [FeedForward(WIDTH, INNER)] if feed_forward else []
             attention = Alone(WIDTH, heads, CONTEXT)
             if not rotary:
-                attention.turns = torch.ones_like(attention.turns)
-            self.between = nn.Sequential(attention, *behind)
+                attention.rotations = torch.ones_like(attention.rotations)
+            self.between = nn.Sequential(attention, *feed_forwards)
 
     def forward(self, ids):
         return self.unembed(self.between(self.tokens(ids)))  # (B, T, V)
 
 
 def unseen():
-    """Passages (200, 64) that are in no training, and their entropy line: where the source itself would be."""
+    """Passages (200, 64) that are never trained on, and their entropy per token, which is the lowest possible loss."""
     passages = corpus.language_unseen()
     return passages["ids"], passages["nats"][:, 1:].mean().item()
 
@@ -75,8 +75,8 @@ def loss_on(model, ids) -> float:
     return next_token_loss(model(ids[:, :-1]), ids[:, 1:]).item()
 
 
-def train(model, seed: int, steps: int, rate: float, look=None, text=None):
-    """The lesson's training, with `look(step)` after each step. text: ids, the lesson's if None."""
+def train(model, seed: int, steps: int, rate: float, after_step=None, text=None):
+    """Train as the lesson does, and call after_step(step) after each step. text: ids (default: the lesson's)."""
     text = corpus.language_text() if text is None else text
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     generator = torch.Generator().manual_seed(seed)
@@ -89,13 +89,13 @@ def train(model, seed: int, steps: int, rate: float, look=None, text=None):
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if look:
-            look(step + 1)
+        if after_step:
+            after_step(step + 1)
     return model
 
 
 def bigram() -> float:
-    """Neighbors counted in the whole text, with the alpha that is best on the unseen passages: a bigram's best."""
+    """The loss of a bigram that is counted in the whole text, with the best alpha for the unseen passages."""
     ids = unseen()[0].flatten()  # (12800,)
     return min(count_loss(corpus.language_text(), ids, 2, len(corpus.language_symbols()), alpha) for alpha in ALPHAS)
 
@@ -119,7 +119,7 @@ def main() -> None:
         gains = [b - a for a, b in zip(losses, below, strict=True)]
         mean = sum(gains) / len(gains)
         verdict = "" if mean >= LEAST else "  TOO LITTLE"
-        print(f"{name:22} {losses}  gains {mean:.3f} in the mean, {min(gains):.3f} at least{verdict}", flush=True)
+        print(f"{name:22} {losses}  mean gain {mean:.3f}, smallest {min(gains):.3f}{verdict}", flush=True)
         rungs[name] = below = losses
     if options.write:
         write("language_model", "ladder", {"line": round(unseen()[1], 4), "rungs": rungs})

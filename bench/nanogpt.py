@@ -1,7 +1,7 @@
-"""nanoGPT's model and learning rate, written from the description in its README and its papers' recipes.
+"""nanoGPT's model and learning rate, implemented from the description in its README and the papers' recipes.
 
 Learned positions, GELU, no biases, head tied to the embedding; AdamW with a warm-up and a cosine decay to a tenth of
-the highest rate. Dropout acts on attention weights, on what both sublayers add and on token vectors.
+the highest rate. Dropout acts on attention weights, on the outputs of both sublayers, and on token vectors.
 """
 
 import math
@@ -65,9 +65,9 @@ def rate(step: int, steps: int, warmup: int) -> float:
 
 @torch.no_grad()
 def whole_loss(model, data: torch.Tensor, context: int) -> float:
-    """The mean loss over a whole split, in windows side by side."""
+    """The mean loss over a whole split, in adjacent windows."""
     windows = data[: (len(data) - 1) // context * context + 1]
     ids, targets = windows[:-1].view(-1, context), windows[1:].view(-1, context)
-    pieces = zip(ids.split(256), targets.split(256), strict=True)
-    total = sum(F.cross_entropy(model(x).float().flatten(0, 1), y.flatten(), reduction="sum").item() for x, y in pieces)
+    pairs = zip(ids.split(256), targets.split(256), strict=True)
+    total = sum(F.cross_entropy(model(x).float().flatten(0, 1), y.flatten(), reduction="sum").item() for x, y in pairs)
     return total / targets.numel()

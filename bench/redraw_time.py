@@ -1,11 +1,11 @@
-"""What one move of a slider costs in each explorer: processor milliseconds a redraw, and against the limit of 100.
+"""How long each explorer takes to redraw its picture when a slider moves, in processor milliseconds.
 
 python -m bench.redraw_time [TOPIC ...]      (topics are the folders of helpers/lessons, such as softmax)
 
-Every control is moved over some of its values, first to last. A redraw is what the kernel does between two pictures:
-drawing, and the text of the picture; the browser's part is not in it. The ratio is to the redraw of two plain bar
-charts in the same minute, which takes about 25 ms on a machine that does nothing else: so it means the same on a busy
-one, and 4 is the limit.
+Every control is moved over some of its values, from first to last. A redraw is the work of the kernel between two
+pictures, that is, drawing and the picture's text, but not the browser's part. The limit of about 100 ms is checked as a
+ratio of 4 to the redraw of two plain bar charts at the same time, which takes about 25 ms on an idle computer, so that
+the result is the same on a busy one.
 """
 
 import importlib
@@ -27,17 +27,17 @@ from helpers.lessons.language_model.stand_ins import GPT
 from helpers.lessons.token_embedding import word2vec
 from helpers.widgets import panel as panels
 
-LIMIT = 4  # of the yardstick: 100 ms where that takes 25
-MOVES = 3  # of each control
+LIMIT = 4  # times the yardstick; 100 ms if that takes 25
+MOVES = 3  # per control
 
 
 def topics() -> list[str]:
-    """The lessons that have explorers."""
-    return sorted(room.name for room in pkgutil.iter_modules(lessons.__path__))
+    """The topics of all lessons."""
+    return sorted(module.name for module in pkgutil.iter_modules(lessons.__path__))
 
 
 def arguments(topic: str, name: str) -> tuple:
-    """What an explorer is called with, for those that need something."""
+    """The arguments for an explorer, if it needs any."""
     words = ["jane", "visits", "africa", "in", "september", "."]
     generator = torch.Generator().manual_seed(0)
     weights = torch.softmax(torch.randn(6, 6, generator=generator), dim=-1)
@@ -65,7 +65,7 @@ def corpus_words() -> list[str]:
 
 
 def explorers(topics):
-    """(topic, name, draw, controls) of each explorer, caught where it would be shown."""
+    """Yield (topic, name, draw, controls) for each explorer, intercepted at its call of `panel`."""
     for topic in topics:
         module = importlib.import_module(f"helpers.lessons.{topic}.explore")
         for name, function in inspect.getmembers(module, inspect.isfunction):
@@ -83,7 +83,7 @@ def explorers(topics):
 
 
 def values_of(control) -> list:
-    """Some of the values that a control can take, from its first to its last."""
+    """Some of a control's values, from first to last."""
     if hasattr(control, "options"):
         options = [
             option[1] if isinstance(option, tuple) and len(option) == 2 else option for option in control.options
@@ -101,7 +101,7 @@ def values_of(control) -> list:
 
 
 def milliseconds(draw, controls) -> float:
-    """The mean processor time of a redraw, the first picture left out: the best of three times, for busy machines."""
+    """The mean processor time of a redraw, without the first picture. It is the best of three rounds."""
     values = {name: control.value for name, control in controls.items()}
     show = panels.Shown(draw)
     show(values)
@@ -116,7 +116,7 @@ def milliseconds(draw, controls) -> float:
 
 
 def yardstick() -> float:
-    """The redraw of two bar charts of six bars whose figure is kept, in processor milliseconds."""
+    """The processor milliseconds to redraw two bar charts of six bars in an existing figure."""
     figure, axes = new_figure(8.6, 3.3, 1, 2)
     bars = [ax.bar(range(6), [0.5] * 6) for ax in axes]
 

@@ -1,7 +1,7 @@
-"""What else a learner waits for: `python -m bench.setup_time [LESSON]`.
+"""The other times that a learner waits: `python -m bench.setup_time [LESSON]`.
 
-The set-up cell where the course is there already, `import helpers`, the first and a later `at_work`, and `progress()`:
-each in fresh processes, as after a restart, with what Colab has done by then (torch, numpy and IPython are imported).
+Measured are the set-up cell (if the course is already there), `import helpers`, the first and a later `at_work`, and
+`progress()`, each in fresh processes, as after a restart. As in Colab, torch, numpy and IPython are already imported.
 """
 
 import os
@@ -33,12 +33,12 @@ PROGRESS = "from helpers import progress; progress()"
 
 
 def seconds(*codes: str) -> list[float]:
-    """Seconds of each piece of code, one after the other in one fresh process."""
+    """The seconds of each piece of code, executed in order in one fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"COURSE_PROGRESS_FILE": f"{folder}/progress.json", "PYTHONPATH": str(course().root)}
         command = [sys.executable, "-c", PROGRAM.format(codes=codes)]
-        said = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, text=True, check=True)
-    return [float(number) for number in said.stdout.rpartition("seconds")[2].split()]
+        run = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, text=True, check=True)
+    return [float(number) for number in run.stdout.rpartition("seconds")[2].split()]
 
 
 def main() -> None:
@@ -50,17 +50,17 @@ def main() -> None:
         work = seconds(ANSWER, AT_WORK, AT_WORK)[1:]
         runs.append(set_up + seconds("import helpers", PROGRESS) + work)
     runs = dict(zip(NAMES, zip(*runs, strict=True), strict=True))
-    middle = {name: statistics.median(times) for name, times in runs.items()}
-    for name, one in middle.items():
-        print(f"{name:<16}{one:6.2f} s (median of {REPEATS}), {max(runs[name]):.2f} s at most")
+    medians = {name: statistics.median(times) for name, times in runs.items()}
+    for name, median in medians.items():
+        print(f"{name:<16}{median:6.2f} s (median of {REPEATS}), {max(runs[name]):.2f} s at most")
     says = (
-        f"The set-up cell takes {middle['set-up cell']:.1f} s. The first `at_work` in a kernel takes "
-        f"{middle['first at_work']:.1f} s, because it imports Matplotlib, and each later one "
-        f"{middle['later at_work']:.1f} s. `progress()` takes {middle['progress()']:.1f} s. For comparison, importing "
-        f"torch takes {torch_seconds:.1f} s."
+        f"The set-up cell takes {medians['set-up cell']:.1f} s. The first `at_work` in a kernel takes "
+        f"{medians['first at_work']:.1f} s, because it imports Matplotlib, and each later one "
+        f"{medians['later at_work']:.1f} s. `progress()` takes {medians['progress()']:.1f} s. For comparison, "
+        f"importing torch takes {torch_seconds:.1f} s."
     )
     print(says)
-    keep("setup_time", says, {f"{name} over import torch": one / torch_seconds for name, one in middle.items()})
+    keep("setup_time", says, {f"{name} over import torch": median / torch_seconds for name, median in medians.items()})
 
 
 if __name__ == "__main__":

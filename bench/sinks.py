@@ -1,10 +1,9 @@
-"""What the course's writer loses when its first token leaves the window: `python -m bench.sinks input.txt [--write]`,
-a minute.
+"""The value of attention sinks for lesson 14's small writer: `python -m bench.sinks input.txt [--write]`, a minute.
 
-The model that bench/small_writer.py trained reads the last tenth of its text, which it has not seen, in passages of 96
-tokens, through windows of 16 tokens with 0, 1 and 4 sinks. Measured in nats per token from position 16 on, the first
-that a window changes. The control is a window as wide as window and sinks together: it sees as many tokens, but not
-the first ones. --write puts the losses into helpers/lessons/today/sinks.json.
+The model of bench/small_writer.py reads the last tenth of its text, which it was not trained on, in passages of 96
+tokens, through sliding windows of 16 tokens with 0, 1 and 4 sinks. The loss is in nats per token from position 16 on,
+the first position that a window changes. The control is a window as wide as window and sinks together, which contains
+as many tokens, but not the first ones. --write stores the losses in helpers/lessons/today/sinks.json.
 """
 
 import argparse
@@ -24,7 +23,7 @@ WINDOW, SINKS, PASSAGES = 16, (0, 1, 4), 256
 
 @torch.no_grad()
 def loss_behind(model, ids, mask=None) -> float:
-    """Nats a token at the places whose query has lost the first token to the window; ids (B, T)."""
+    """Nats per token at the positions whose window no longer contains the first token. ids (B, T)."""
     mask = None if mask is None else mask[:-1, :-1]
     total = 0.0
     for rows in ids.split(32):

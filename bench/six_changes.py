@@ -1,13 +1,13 @@
-"""The six changes of lesson 14, each alone: `python -m bench.six_changes [--write]`, some six minutes of one core.
+"""The six changes of lesson 14, each alone: `python -m bench.six_changes [--write]`, about six minutes of one core.
 
-A GPT of two layers of width 64 on lesson 12's language, trained by that lesson's recipe with three seeds. It begins as
-in 2017: layer norm behind each sum, ReLU, a learned table of places, two heads with keys and values of their own,
-biases. Then each change alone, and all six together. All are tested on the same unseen passages, in nats above their
-entropy line. The number of parameters is printed too: a gate has about as many as the network that it replaces. --write
-puts the losses into helpers/lessons/today/changes.json.
+A GPT with two layers of width 64 is trained on lesson 12's language with that lesson's recipe and three seeds. The
+first version is as in 2017: post-norm, ReLU, learned positions, two heads with their own keys and values, and biases.
+Then follow each change alone, and all six together. All are tested on the same unseen passages, in nats above their
+entropy. The number of parameters is printed too, because a gated network has about as many as the one that it replaces.
+--write stores the losses in helpers/lessons/today/changes.json.
 
-The angles of the rotations have lesson 12's base of 10, as its context is 64 tokens. A third of lesson 12's steps: the
-trainings are short, and what is compared is how far each comes in them.
+RoPE has lesson 12's base of 10, because the context is only 64 tokens. Each run has a third of lesson 12's steps, so
+the comparison shows how far each version gets in a short time.
 """
 
 import argparse
@@ -35,7 +35,7 @@ CHANGES = {
 
 
 class Block(nn.Module):
-    """A block of 2017 with any of the six changes. forward(x (B, T, D)) -> (B, T, D), causal."""
+    """A Transformer block of 2017 with any of the six changes. forward(x (B, T, D)) -> (B, T, D), causal."""
 
     def __init__(self, rms=False, gate=False, rotary=False, kv_heads=HEADS, bias=True, pre=False):
         super().__init__()
@@ -52,10 +52,10 @@ class Block(nn.Module):
         Q = split_heads(self.W_q(x), HEADS)  # (B, H, T, d)
         K, V = split_heads(self.W_k(x), self.kv_heads), split_heads(self.W_v(x), self.kv_heads)  # (B, G, T, d) each
         if self.rotary:
-            places = torch.arange(x.shape[1])  # (T,)
-            Q, K = apply_rope_half_split(Q, places, BASE), apply_rope_half_split(K, places, BASE)
-        found = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=True)  # (B, H, T, d)
-        return self.W_o(merge_heads(found))
+            positions = torch.arange(x.shape[1])  # (T,)
+            Q, K = apply_rope_half_split(Q, positions, BASE), apply_rope_half_split(K, positions, BASE)
+        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=True)  # (B, H, T, d)
+        return self.W_o(merge_heads(heads))
 
     def forward(self, x):
         if self.pre:
@@ -109,7 +109,7 @@ def main() -> None:
         found = [trained(name, seed, options.steps) for seed in SEEDS]
         losses[name] = [round(loss, 4) for loss, _ in found]
         above = sum(losses[name]) / len(SEEDS) - line
-        print(f"{name:30} {found[0][1]:8,} numbers  {losses[name]}  {above:.3f} above the line", flush=True)
+        print(f"{name:30} {found[0][1]:8,} parameters  {losses[name]}  {above:.3f} above the entropy", flush=True)
     if options.write:
         write("today", "changes", {"line": line, "losses": losses})
 

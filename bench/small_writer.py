@@ -1,11 +1,11 @@
-"""A small model of lesson 14's blocks that writes: `python -m bench.small_writer input.txt FOLDER`, some ten minutes.
+"""Train lesson 14's small writer: `python -m bench.small_writer input.txt FOLDER`, about ten minutes.
 
-A decoder of four LlamaBlocks of width 128 (under a million numbers, one table for both ends) learns tokens of a text:
-256 bytes and 512 merges of `train_bpe`, learned from its first nine tenths. It is tested on the rest, in nats a byte,
-so that the number can be compared with that of a model of characters where the text has one byte a character. FOLDER
-then holds the three files of a published model in Llama's layout, in 16 bits and under 2 MB, which
-helpers/lessons/today/published.py reads like any other. The text: tiny Shakespeare, which is in the public domain, from
-the wheel that bench/gpt_against_nanogpt.py names. Seeded.
+A decoder of four LlamaBlocks of width 128 (under a million parameters, with tied embeddings) is trained on the first
+nine tenths of a text. Its tokens are 256 bytes and 512 merges that `train_bpe` learns from the same part. It is tested
+on the rest, in nats per byte, which can be compared with the loss of a character model if the text has one byte per
+character. The output is the three files of a published model in Llama's layout, in 16 bits and under 2 MB, in FOLDER;
+helpers/lessons/today/published.py reads them. The text is tiny Shakespeare, which is in the public domain, from the
+wheel that bench/gpt_against_nanogpt.py names. All random numbers are seeded.
 """
 
 import argparse
@@ -32,23 +32,23 @@ PARTS += ["input_layernorm", "post_attention_layernorm"]
 
 
 def tokens_of(merges) -> list[bytes]:
-    """The tokens in the order of their ids: all bytes, then what the merges make, each once."""
+    """The tokens in the order of their ids: all bytes, then the distinct results of the merges."""
     return list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(first + second for first, second in merges)]))
 
 
 def ids_of(text: str, merges) -> torch.Tensor:
-    """The ids of a long text: each different piece is cut once."""
-    number, known = {token: i for i, token in enumerate(tokens_of(merges))}, {}
-    found = []
+    """The ids of a long text. Each distinct piece of it is tokenized only once."""
+    id_of, piece_ids = {token: i for i, token in enumerate(tokens_of(merges))}, {}
+    ids = []
     for piece in OWN_PIECES.findall(text):
-        if piece not in known:
-            known[piece] = [number[token] for token in encode_bpe(piece, merges)]
-        found += known[piece]
-    return torch.tensor(found)
+        if piece not in piece_ids:
+            piece_ids[piece] = [id_of[token] for token in encode_bpe(piece, merges)]
+        ids += piece_ids[piece]
+    return torch.tensor(ids)
 
 
 def new_model(vocab_size: int) -> Decoder:
-    """Small numbers at the start, and one table for both ends."""
+    """A decoder with small initial token vectors, which are tied to the output layer."""
     model = Decoder(LlamaBlock, vocab_size, **SIZES)
     nn.init.normal_(model.tokens.weight, std=0.02)
     model.unembed.weight = model.tokens.weight
@@ -56,7 +56,7 @@ def new_model(vocab_size: int) -> Decoder:
 
 
 def train(model, ids: torch.Tensor, steps: int) -> None:
-    """AdamW on random windows; the rate goes up for 100 steps and then down to zero in a line."""
+    """AdamW on random windows; the learning rate warms up for 100 steps and decays linearly to zero."""
     generator = torch.Generator().manual_seed(SEED)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.05)
     for step in range(steps):
@@ -75,7 +75,7 @@ def train(model, ids: torch.Tensor, steps: int) -> None:
 
 @torch.no_grad()
 def nats_a_byte(model, text: str, merges) -> float:
-    """The loss on a text in windows side by side, spread over its bytes. The first token of a window is free."""
+    """The loss per byte on a text, in adjacent windows. The first token of each window is not counted."""
     ids, tokens = ids_of(text, merges), tokens_of(merges)
     windows = ids[: (len(ids) - 1) // CONTEXT * CONTEXT].view(-1, CONTEXT)
     total = sum(
@@ -86,22 +86,21 @@ def nats_a_byte(model, text: str, merges) -> float:
 
 
 def store(folder: Path, model, merges) -> None:
-    """The three files of a published model in Llama's layout."""
+    """Write the three files of a published model in Llama's layout."""
     folder.mkdir(parents=True, exist_ok=True)
     names = ["model.embed_tokens.weight", "model.norm.weight"]
     names += [f"model.layers.{i}.{part}.weight" for i in range(len(model.blocks)) for part in PARTS]
-    theirs = {
-        mine: name for mine, name in rename_llama({name: name for name in names}).items() if "unembed" not in mine
-    }
+    renamed = rename_llama({name: name for name in names})  # our name -> Llama's name
     state = model.state_dict()
-    save_file({name: state[mine].half().contiguous() for mine, name in theirs.items()}, folder / FILES[1])
+    tensors = {name: state[ours].half().contiguous() for ours, name in renamed.items() if "unembed" not in ours}
+    save_file(tensors, folder / FILES[1])
     config = {CONFIG[name]: value for name, value in SIZES.items()} | {"vocab_size": len(tokens_of(merges))}
     config |= {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu"}
     config |= {"tie_word_embeddings": True, "max_position_embeddings": CONTEXT, "torch_dtype": "float16"}
     (folder / FILES[0]).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
     letter_of = {byte: letter for letter, byte in bytes_of_letters().items()}
 
-    def said(token: bytes) -> str:
+    def in_letters(token: bytes) -> str:
         return "".join(letter_of[byte] for byte in token)
 
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -113,8 +112,8 @@ def store(folder: Path, model, merges) -> None:
         "decoder": level,
         "model": {
             "type": "BPE",
-            "vocab": {said(token): i for i, token in enumerate(tokens_of(merges))},
-            "merges": [f"{said(first)} {said(second)}" for first, second in merges],
+            "vocab": {in_letters(token): i for i, token in enumerate(tokens_of(merges))},
+            "merges": [f"{in_letters(first)} {in_letters(second)}" for first, second in merges],
         },
     }
     (folder / FILES[2]).write_text(json.dumps(tokenizer, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -131,10 +130,10 @@ def main() -> None:
     learned, tested = text[: len(text) * 9 // 10], text[len(text) * 9 // 10 :]
     merges = train_bpe(learned, MERGES)
     model = new_model(len(tokens_of(merges)))
-    print(f"{len(merges)} merges, {sum(p.numel() for p in model.parameters()):,} numbers", flush=True)
+    print(f"{len(merges)} merges, {sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     train(model, ids_of(learned, merges), options.steps)
     loss = nats_a_byte(model.eval(), tested, merges)
-    print(f"{loss:.3f} nats a byte on the last tenth, {loss / math.log(2):.3f} bits")
+    print(f"{loss:.3f} nats per byte on the last tenth, {loss / math.log(2):.3f} bits")
     store(options.folder, model, merges)
     print(f"{sum(file.stat().st_size for file in options.folder.iterdir()) / 1e6:.2f} MB in {options.folder.name}")
 

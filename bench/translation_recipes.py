@@ -1,7 +1,7 @@
-"""What single choices of lesson 11's recipe are worth: `python -m bench.translation_recipes`.
+"""The effect of single choices in lesson 11's recipe: `python -m bench.translation_recipes`, three minutes of one core.
 
-Trains the whole translator again and again, each time with one choice changed, for three minutes of one processor
-core, and writes helpers/lessons/translation/recipes.json. The lesson shows them, so that no reader waits.
+Trains the whole translator several times, each time with one choice changed, and writes
+helpers/lessons/translation/recipes.json. The lesson shows these results, so that learners don't have to wait.
 """
 
 import contextlib
@@ -18,24 +18,25 @@ from helpers.blocks import MultiHeadAttention, Transformer, beam_search
 from helpers.corpus import training_pairs, unseen_pairs
 from helpers.translator.evaluation import as_batch, exact
 
-BATCH, SMALL, BETAS = 32, 0.02, (0.9, 0.98)
+BATCH, SCALE, BETAS = 32, 0.02, (0.9, 0.98)
 PEAK, WARMUP, SMOOTHING = 5e-3, 60, 0.1
 EVERY = 10
 STARTS = (0, 1)
-LOOKS = 200  # unseen sentences for a loss, and for a beam
+UNSEEN = 200  # sentences for each evaluation
 
 
-def start(seed: int, small: float = SMALL) -> Transformer:
+def new_model(seed: int, scale: float = SCALE) -> Transformer:
+    """A translator whose initial embeddings are multiplied by `scale`."""
     torch.manual_seed(seed)
     model = Transformer(*translator.SIZES)
     for part in model.modules():
         if isinstance(part, torch.nn.Embedding):
-            part.weight.data.mul_(small)
+            part.weight.data.mul_(scale)
     return model
 
 
 def batches(seed: int, how: str = "right"):
-    """Endless batches (src, tgt_in, tgt_out); how: one of BREAKS."""
+    """Yield batches (src, tgt_in, tgt_out) forever. how: "right", or one of the bugs in `main`."""
     generator, pairs = random.Random(seed), training_pairs()
     while True:
         batch = as_batch(generator.sample(pairs, BATCH))
@@ -54,7 +55,7 @@ def broken(src, tgt_in, tgt_out, how):
 
 @contextlib.contextmanager
 def leaking(how):
-    """While it is on, the decoder's causal mask shows one place too many, if that is how it is broken."""
+    """If `how` is "mask leaks", the decoder's causal mask shows one position too many inside the `with` block."""
     attend = MultiHeadAttention.forward
 
     def forward(self, query, key=None, value=None, mask=None):
@@ -72,7 +73,7 @@ def leaking(how):
 
 
 def train(model, steps, rate, seed=0, smoothing=0.0, how="right"):
-    """The loss of every EVERY steps (mean over them)."""
+    """Train, and return the mean loss of each EVERY steps."""
     optimizer = torch.optim.Adam(model.parameters(), betas=BETAS, fused=True)
     source, curve, recent = batches(seed, how), [], []
     for step in range(1, steps + 1):
@@ -92,18 +93,18 @@ def train(model, steps, rate, seed=0, smoothing=0.0, how="right"):
     return curve
 
 
-def shaped(peak, warmup, steps=None, cool=200):
-    """Up to the peak within `warmup` steps, from WARMUP on down with the square root of the step, and to 0 over the
-    last `cool` of `steps`. With warmup = WARMUP this is Noam's form; with 1 it is the same without a warm-up."""
+def schedule(peak, warmup, steps=None, cool=200):
+    """A learning rate that rises to the peak within `warmup` steps, falls with the square root of the step from WARMUP
+    on, and goes to 0 over the last `cool` of `steps`. With warmup = WARMUP, this is Noam's schedule."""
     end = (lambda step: min(1.0, (steps - step + 1) / cool)) if steps else (lambda step: 1.0)
     return lambda step: peak * min(step / warmup, 1.0, (WARMUP / step) ** 0.5) * end(step)
 
 
 @torch.no_grad()
-def told(model, how="right"):
-    """Unseen sentences: loss with the true words given (by the same broken code), share exact, accuracy, certainty."""
+def results(model, how="right"):
+    """Evaluate on unseen sentences (with the same bug): loss, accuracy, certainty, exact translations, and a sample."""
     model.eval()
-    batch = as_batch(unseen_pairs()[:LOOKS])
+    batch = as_batch(unseen_pairs()[:UNSEEN])
     src, tgt_in, tgt_out = broken(batch.src, batch.tgt_in, batch.tgt_out, "right" if how == "sorted apart" else how)
     with leaking(how):
         logits, mask = model(src, tgt_in), tgt_out != 0
@@ -120,15 +121,15 @@ def told(model, how="right"):
 
 @torch.no_grad()
 def other_source(model):
-    """Nats a word of unseen sentences that the encoder reads another sentence for: what the source is worth."""
-    batch = as_batch(unseen_pairs()[:LOOKS])
+    """Nats per word on unseen sentences if the encoder reads another sentence, which shows the value of the source."""
+    batch = as_batch(unseen_pairs()[:UNSEEN])
     mask = batch.tgt_out != 0
     logits = model(batch.src.roll(1, 0), batch.tgt_in)
     return round(F.cross_entropy(logits[mask], batch.tgt_out[mask]).item(), 4)
 
 
 def beams(model, widths=(1, 2, 4, 8), sentences=40):
-    """The share of exact sentences by the width of the beam."""
+    """The fraction of exact translations for each beam width."""
     pairs, found = unseen_pairs()[:sentences], {}
     model.eval()
     for width in widths:
@@ -139,13 +140,13 @@ def beams(model, widths=(1, 2, 4, 8), sentences=40):
                 memory = model.encode(src)
                 step = lambda p: model.decode(p, memory, src)[:, -1]  # noqa: B023, E731
                 ids, _ = beam_search(step, translator.BOS, translator.EOS, 18, width)
-            words = [translator_words[i] for i in ids[1:] if i != translator.EOS]
+            words = [FRENCH_WORDS[i] for i in ids[1:] if i != translator.EOS]
             right += " ".join(words) == pair.french
         found[width] = round(right / sentences, 4)
     return found
 
 
-translator_words = {index: word for word, index in translator.french.items()}
+FRENCH_WORDS = {index: word for word, index in translator.french.items()}
 
 
 def main():
@@ -157,24 +158,24 @@ def main():
         print(f"{time.process_time() - begun:5.0f} s  {kind} {name}: {str(value)[-150:]}", file=sys.stderr, flush=True)
 
     for how in ("right", "not shifted", "mask leaks", "sorted apart"):
-        model = start(0)
-        curve = train(model, 200, shaped(PEAK, WARMUP, 200, 100), 0, how=how)
-        note("broken", how, {"curve": curve, **told(model, how), "other source": other_source(model)})
+        model = new_model(0)
+        curve = train(model, 200, schedule(PEAK, WARMUP, 200, 100), 0, how=how)
+        note("broken", how, {"curve": curve, **results(model, how), "other source": other_source(model)})
     for seed in STARTS:
         for peak in (5e-3, 2e-2):
             for warmup in (1, 60):
-                model = start(seed)
-                note("warmup", f"{peak}, {warmup}", {"curve": train(model, 150, shaped(peak, warmup), seed)})
-    model = start(0, 1.0)
-    note("start", 1.0, {"curve": train(model, 150, shaped(PEAK, WARMUP), 0)})
-    model = start(0)
-    train(model, 150, shaped(PEAK, WARMUP), 0)
-    note("beams", "150 steps", {**told(model), "exact by width": beams(model)})
+                model = new_model(seed)
+                note("warmup", f"{peak}, {warmup}", {"curve": train(model, 150, schedule(peak, warmup), seed)})
+    model = new_model(0, 1.0)
+    note("start", 1.0, {"curve": train(model, 150, schedule(PEAK, WARMUP), 0)})
+    model = new_model(0)
+    train(model, 150, schedule(PEAK, WARMUP), 0)
+    note("beams", "150 steps", {**results(model), "exact by width": beams(model)})
     for seed in STARTS:
         for smoothing in (0.0, 0.1):
-            model = start(seed)
-            curve = train(model, 400, shaped(PEAK, WARMUP, 400), seed, smoothing)
-            note("smoothing", smoothing, {"curve": curve, **told(model)})
+            model = new_model(seed)
+            curve = train(model, 400, schedule(PEAK, WARMUP, 400), seed, smoothing)
+            note("smoothing", smoothing, {"curve": curve, **results(model)})
             write("translation", "recipes", {"every": EVERY, "runs": runs})
 
 

@@ -1,13 +1,12 @@
-"""Why attention? Two recurrent translators: `python -m bench.why_attention`, some ten minutes of one core.
+"""Why attention? Two recurrent translators: `python -m bench.why_attention`, about ten minutes of one core.
 
-Both read the English words with the same bidirectional GRU and write French with the same GRU, on the sentences of
-lesson 11. One gives the decoder the encoder's last states in every step: a single vector for the sentence, as Cho et
-al. (2014) did. The other gives it a mean of the states of all English words, weighted by a softmax over dot products
-with the decoder's state: attention (Bahdanau et al., 2015; the dot product is Luong et al.'s). Dot products have no
-parameters, so the two networks have the same number of them, and training is the same. Each is trained with three
-seeds and then tested on unseen sentences, as many of each length. The fractions that come out word for word, by
-length, go into helpers/lessons/start_here/why_attention.json, where lesson 0's figure finds them, and into
-bench/results.
+Both read the English words with a bidirectional GRU and generate French with another GRU, on the sentences of lesson
+11. One gives the decoder the encoder's last states in every step, that is, a single vector for the sentence, as Cho et
+al. (2014) did. The other gives it attention: a mean of the states of all English words, weighted by a softmax over dot
+products with the decoder's state (Bahdanau et al., 2015; the dot product is Luong et al.'s). Dot products have no
+parameters, so the two networks have the same number of them; their training is the same too. Each is trained with
+three seeds and tested on equally many unseen sentences of each length. The fractions of exact translations by length
+are stored in helpers/lessons/start_here/why_attention.json for lesson 0's figure, and in bench/results.
 """
 
 import random
@@ -46,7 +45,7 @@ class Translator(nn.Module):
         self.unembed = nn.Linear(WIDTH, len(translator.french))
 
     def encode(self, src: torch.Tensor):
-        """Ids (B, T_s) to the states of all words (B, T_s, D) and the last states of both directions (B, D)."""
+        """Ids (B, T_s) -> the states of all words (B, T_s, D), and the last states of both directions (B, D)."""
         lengths = (src != PAD).sum(dim=1)  # (B,)
         packed = nn.utils.rnn.pack_padded_sequence(self.source(src), lengths, batch_first=True, enforce_sorted=False)
         states, last = self.encoder(packed)
@@ -54,7 +53,7 @@ class Translator(nn.Module):
         return states, last.transpose(0, 1).flatten(1)  # (B, 2, D/2) -> (B, D)
 
     def decode(self, tgt, states, last, src, hidden):
-        """Target ids (B, T_t) to logits (B, T_t, V), and the decoder's last state (1, B, D)."""
+        """Target ids (B, T_t) -> logits (B, T_t, V), and the decoder's last state (1, B, D)."""
         queries, hidden = self.decoder(self.target(tgt), hidden)  # (B, T_t, D)
         if self.attends:
             scores = queries @ states.transpose(1, 2)  # (B, T_t, T_s)
@@ -97,7 +96,7 @@ def trained(attends: bool, seed: int) -> Translator:
 
 
 def tests() -> dict[int, list[Pair]]:
-    """EACH unseen sentences of every length in LENGTHS (English words)."""
+    """EACH unseen sentences for every length in LENGTHS (in English words)."""
     generator, found = random.Random(TEST_SEED), defaultdict(list)
     while any(len(found[length]) < EACH for length in LENGTHS):
         for pair in sentence_pairs(3000, generator, unseen=True):
@@ -106,7 +105,7 @@ def tests() -> dict[int, list[Pair]]:
 
 
 def exact(model: Translator, pairs: list[Pair]) -> float:
-    """The fraction of sentences that come out word for word."""
+    """The fraction of sentences that are translated exactly."""
     batch = as_batch(pairs)
     return sum(a == b for a, b in zip(model.greedy(batch.src), batch.french, strict=True)) / len(pairs)
 
@@ -127,10 +126,10 @@ def main() -> None:
     measured = {"lengths": list(LENGTHS), "sentences": EACH, "parameters": parameters, "accuracy": accuracy}
     write("start_here", "why_attention", measured)
     ends = {kind: [sum(row[i] for row in rows) / len(rows) for i in (0, -1)] for kind, rows in accuracy.items()}
-    told = " and ".join(f"from {first:.0%} to {last:.0%} with {kind}" for kind, (first, last) in ends.items())
+    changes = " and ".join(f"from {first:.0%} to {last:.0%} with {kind}" for kind, (first, last) in ends.items())
     says = (
         f"Two recurrent translators of {parameters:,} parameters, {len(SEEDS)} seeds, {EACH} unseen sentences for each "
-        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words, the fraction translated exactly falls {told}."
+        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words, the fraction translated exactly falls {changes}."
     )
     keep("why_attention", says, measured | {"seconds": [round(s) for s in seconds]})
 

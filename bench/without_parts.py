@@ -1,8 +1,8 @@
-"""What it costs the translator to go without a part: `python -m bench.without_parts [--write]`, half a minute.
+"""Ablate each part of the trained translator: `python -m bench.without_parts [--write]`, half a minute.
 
-Each part is taken out of the trained network, or does nothing there; the loss and the exact sentences are those that
-`at_work` shows. --write puts them into helpers/translator/without.json, from where `at_work` has them for a right part.
-A network that is trained without the part would cost something else: this one is not.
+Each part is removed from the trained network, or replaced by one that does nothing. The loss and the exact translations
+are those that `at_work` shows. --write stores them in helpers/translator/without.json, from which `at_work` reads them
+when it shows a correct part. A network that was trained without the part would have another loss.
 """
 
 import json
@@ -16,19 +16,19 @@ from helpers.translator import FINISHED_PARTS, stage
 PLACE = Path(__file__).parents[1] / "helpers" / "translator" / "without.json"
 
 
-def alike(scores: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """The same weight for all that may be seen."""
-    return (seen := (scores > -torch.inf).float()) / seen.sum(dim, keepdim=True)
+def uniform(scores: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """The same weight for all positions that are not masked."""
+    return (visible := (scores > -torch.inf).float()) / visible.sum(dim, keepdim=True)
 
 
-def alike_attention(Q, K, V, mask=None):
+def uniform_attention(Q, K, V, mask=None):
     scores = torch.zeros(*Q.shape[:-1], K.shape[-2])
-    weights = alike(scores if mask is None else scores.masked_fill(~mask, -torch.inf))
+    weights = uniform(scores if mask is None else scores.masked_fill(~mask, -torch.inf))
     return weights @ V, weights
 
 
-def silent(name: str, forward) -> type:
-    """The part of that name with its numbers and another forward."""
+def replaced(name: str, forward) -> type:
+    """The part of that name, with its weights but another forward."""
     return type(name, (FINISHED_PARTS[name],), {"forward": forward})
 
 
@@ -40,26 +40,26 @@ WITHOUT = {
     "padding_mask": ("padding seen as words", lambda lengths, T: torch.ones(len(lengths), T, dtype=torch.bool)),
     "mask_scores": ("no mask", lambda scores, mask: scores),
     "masked_softmax": ("no mask", lambda scores, mask: scores.softmax(-1)),
-    "softmax": ("every weight alike", alike),
-    "attention": ("every weight alike", alike_attention),
+    "softmax": ("every weight alike", uniform),
+    "attention": ("every weight alike", uniform_attention),
     "MultiHeadAttention": (
         "no attention",
-        silent("MultiHeadAttention", lambda self, query, key=None, value=None, mask=None: (0 * query, None)),
+        replaced("MultiHeadAttention", lambda self, query, key=None, value=None, mask=None: (0 * query, None)),
     ),
     "layer_norm": ("no layer norm", lambda x, gamma, beta, eps=1e-5: x),
-    "FeedForward": ("no feed-forward network", silent("FeedForward", lambda self, x: 0 * x)),
-    "EncoderBlock": ("no encoder blocks", silent("EncoderBlock", lambda self, x, mask=None: x)),
+    "FeedForward": ("no feed-forward network", replaced("FeedForward", lambda self, x: 0 * x)),
+    "EncoderBlock": ("no encoder blocks", replaced("EncoderBlock", lambda self, x, mask=None: x)),
     "DecoderBlock": (
         "no decoder blocks",
-        silent("DecoderBlock", lambda self, y, memory, self_mask=None, memory_mask=None: (y, None)),
+        replaced("DecoderBlock", lambda self, y, memory, self_mask=None, memory_mask=None: (y, None)),
     ),
 }
 
 
 def cost(name: str) -> dict:
     """{"words", "nats", "exact"} of the translator without the part `name`."""
-    words, nothing = WITHOUT[name]
-    trial = stage.attempt({name: nothing}, "jane visits africa in september", 60.0, shown=False)
+    words, replacement = WITHOUT[name]
+    trial = stage.attempt({name: replacement}, "jane visits africa in september", 60.0, shown=False)
     assert trial.nats is not None and not trial.failed, trial.failed
     return {"words": words, "nats": round(trial.nats, 5), "exact": round(trial.exact, 4)}
 

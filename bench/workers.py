@@ -1,12 +1,13 @@
-"""How long a class takes with more and more workers, and why it stops scaling: `python -m bench.workers`.
+"""How long grading takes with more and more workers, and why it stops scaling: `python -m bench.workers`.
 
     --lesson 04_scaling      another lesson
-    --draw                   nothing is measured: the picture of docs/teaching.md is drawn from what was kept
+    --draw                   measure nothing, and draw the picture of docs/teaching.md from the stored results
 
-A plain model of helpers/grading/cluster: portions, a self test before and after each, and one process that reads, sends
-and records. Its seconds are measured here first, with one judge and the sample class without its endless loop, by the
-clock, so leave the machine to it: much of what a sandbox computes is added to no process that is left. A class is drawn
-from them. A worker has a core; what waits for disk or network is left out.
+A simple model of helpers/grading/cluster: workers get portions, with a self test before and after each, and a single
+process reads, sends and records submissions. The times of these steps are measured first, with one judge, on the sample
+class without its endless loop; classes are then sampled from them. Judging is timed by the wall clock, because the
+processor time of a sandbox is lost with its processes, so run nothing else on the computer. Each worker has its own
+core, and waiting for disk or network is left out.
 """
 
 import argparse
@@ -33,11 +34,11 @@ PICTURE = Path(__file__).parents[1] / "docs" / "workers.webp"
 
 
 def measured(name: str) -> dict:
-    """Seconds to start a judge, for its self test, for each submission with a judge, and to read and record one."""
-    with tempfile.TemporaryDirectory() as place:
-        folders, config = load(place)
+    """The seconds to start a judge, for its self test, and to judge and to record each submission."""
+    with tempfile.TemporaryDirectory() as folder:
+        folders, config = load(folder)
         lesson, release = Lesson(folders, name), course_release(folders.executed(name))
-        students = [one.student for one in make_class(folders, lesson) if one.odd != "an endless loop"]
+        students = [member.student for member in make_class(folders, lesson) if member.odd != "an endless loop"]
         judged, written = [], []
         began = time.monotonic()
         with Pool(Batch(name, batch_seed(folders, name), cell_seconds=20), 1) as pool:
@@ -47,26 +48,26 @@ def measured(name: str) -> dict:
             tested = time.monotonic() - began - start
             with Recorder(folders, release, "measured", config=config) as recorder:
                 for student in students:
-                    ours = time.process_time()
+                    began_recording = time.process_time()
                     submission = read_submission(folders.submitted, student, release, folders.source)
                     message = (*judge_message(submission, release), False, False)
-                    asked = time.monotonic()
+                    sent = time.monotonic()
                     [(_, kind, answer)] = pool.answers([message], lambda item: item)
-                    judged.append(round(time.monotonic() - asked, 3))
+                    judged.append(round(time.monotonic() - sent, 3))
                     if kind != "judged":
                         raise SystemExit(f"{student} was not judged: {answer}")
                     recorder.record(submission, report_of_answer(submission, kind, answer))
-                    written.append(round(time.process_time() - ours, 3))
+                    written.append(round(time.process_time() - began_recording, 3))
     return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
 
 
 def simulated(seconds: dict, submissions: int, workers: int, seed: int = 0) -> dict:
-    """Seconds until all of a class is recorded, and the shares of them that workers and writer are busy."""
+    """Simulate a class: the seconds until all is recorded, and the fractions that workers and the recorder are busy."""
     judging = iter(random.Random(seed).choices(seconds["judged"], k=submissions))
     writing = sum(seconds["written"]) / len(seconds["written"])
     unread = unwritten = submissions
     now = busy = 0.0
-    away: list[tuple[float, int]] = []  # when a worker is done with its portion, and how large that is
+    away: list[tuple[float, int]] = []  # when a worker finishes its portion, and the portion's size
     while unwritten:
         came = []
         while away and away[0][0] <= now:
@@ -87,7 +88,7 @@ def simulated(seconds: dict, submissions: int, workers: int, seed: int = 0) -> d
 
 
 def draw(facts: dict) -> None:
-    """Minutes against workers, a line for each class."""
+    """Plot minutes over workers, with one line per class."""
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8.4, 3.6), dpi=130)
@@ -98,11 +99,11 @@ def draw(facts: dict) -> None:
             marker="o",
             label=f"{int(submissions):,} submissions",
         )
-    most = facts["classes"][str(CLASSES[-1])]
-    alone = CLASSES[-1] * sum(facts["measured"]["written"]) / len(facts["measured"]["written"]) / 60
-    axes.axhline(alone, color="gray", linestyle=":", label=f"to record {CLASSES[-1]:,}")
+    largest = facts["classes"][str(CLASSES[-1])]
+    recording = CLASSES[-1] * sum(facts["measured"]["written"]) / len(facts["measured"]["written"]) / 60
+    axes.axhline(recording, color="gray", linestyle=":", label=f"to record {CLASSES[-1]:,}")
     axes.set(xscale="log", yscale="log", xlabel="workers, a core each", ylabel="minutes (model)")
-    axes.set_xticks([int(count) for count in most], list(most))
+    axes.set_xticks([int(count) for count in largest], list(largest))
     axes.minorticks_off()
     axes.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20, 50], ["0.2", "0.5", "1", "2", "5", "10", "20", "50"])
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -111,8 +112,8 @@ def draw(facts: dict) -> None:
     print(f"written to {PICTURE}")
 
 
-def said(classes: dict) -> str:
-    """The sentence for README."""
+def summary(classes: dict) -> str:
+    """The sentence for docs/measurements.md."""
     one, six, most = (classes[str(CLASSES[-1])][count]["seconds"] / 60 for count in ("1", "6", "64"))
     return (
         f"Computed from measured seconds, {CLASSES[-1]:,} submissions take {one:.0f} minutes with one worker, "
@@ -137,7 +138,7 @@ def main() -> None:
                 f"{rows['1']['seconds'] / row['seconds']:4.1f} times one; workers busy {row['workers_busy']:4.0%}, "
                 f"writer {row['writer_busy']:4.0%}"
             )
-    keep("workers", said(classes), {"lesson": args.lesson, "measured": seconds, "classes": classes})
+    keep("workers", summary(classes), {"lesson": args.lesson, "measured": seconds, "classes": classes})
 
 
 if __name__ == "__main__":

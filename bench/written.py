@@ -1,4 +1,4 @@
-"""Where bench programs put what they measured: JSON for lessons' figures, and a file for each in bench/results."""
+"""Store measurements as JSON: data for the lessons' figures, and one file per program in bench/results."""
 
 import json
 import os
@@ -15,29 +15,29 @@ VERSIONS = ("torch", "numpy", "matplotlib", "ipywidgets", "nbgrader")
 
 
 def write(topic: str, name: str, value: dict, folder: Path = LESSONS) -> Path:
-    """Keep a measurement for a lesson's figures: a row of numbers stands in one line. Keys become strings."""
+    """Store a measurement for a lesson's figures, with each list of numbers on one line. Keys become strings."""
     return _store(folder / topic / f"{name}.json", value)
 
 
 def keep(name: str, says: str, figures: dict, folder: Path = RESULTS) -> Path:
-    """Keep what a program of bench/ measured, with the machine, the versions and the commit.
+    """Store the results of a program of bench/, with the computer, the versions of packages, and the commit.
 
-    says: a sentence or two with the figures that matter, in Markdown; README shows it (`course build`). figures: ratios
-    of what was measured side by side in this run, and whatever else belongs to them.
+    says: a sentence or two with the most important figures, in Markdown, which `course build` puts into
+    docs/measurements.md. figures: ratios of measurements in this run, and other data.
     """
-    told = {"says": says, "figures": figures, "machine": machine(), "commit": commit()}
-    return _store(folder / f"{name}.json", told | {"versions": {item: version(item) for item in VERSIONS}})
+    result = {"says": says, "figures": figures, "machine": machine(), "commit": commit()}
+    return _store(folder / f"{name}.json", result | {"versions": {item: version(item) for item in VERSIONS}})
 
 
 def machine() -> str:
-    """The processor and the number of its cores, and the version of Python."""
+    """The processor, the number of its cores, and Python's version."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
     return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def commit() -> str:
-    """The commit that was measured; "+" behind it says that files were changed since."""
+    """The commit that was measured; a "+" at its end means that files had been changed."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 

@@ -1,4 +1,4 @@
-"""Draws docs/cheat_sheet.pdf, one landscape page, from the table of docs/cheat_sheet.md.
+"""Draw docs/cheat_sheet.pdf, one landscape page, from the table of docs/cheat_sheet.md.
 
 python docs/cheat_sheet.py
 """
@@ -12,23 +12,23 @@ from matplotlib.patches import Rectangle
 
 HERE = Path(__file__).parent
 PAGE = (11.69, 8.27)  # A4, in inches
-COLUMNS = (0.03, 0.065, 0.23, 0.70)  # where lesson, what, formula and shapes begin, as fractions of the page
-BANDS = ("#F3F6FA", "#FFFFFF")  # lessons alternate
+COLUMNS = (0.03, 0.065, 0.23, 0.70)  # left edges of lesson, subject, formula and shapes, as fractions of the page
+BANDS = ("#F3F6FA", "#FFFFFF")  # background colors, alternating by lesson
 
 
 def rows(text: str) -> list[list[str]]:
-    """The table's rows as lists of four cells, without heading and rule."""
+    """The rows of the table as lists of four cells, without the heading and its rule."""
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     return table[2:]
 
 
 def as_mathtext(cell: str) -> str:
-    """Matplotlib has other names for some of LaTeX's symbols."""
+    """Replace LaTeX commands that Matplotlib does not know."""
     return cell.replace("\\Vert", "\\|").replace("\\top", "T").replace("\\ldots", "...")
 
 
 def draw(text: str) -> Figure:
-    """The page: title, key of letters, table."""
+    """Draw the page: the title, the meaning of the letters, and the table."""
     figure = Figure(PAGE)
     title, introduction = re.match(r"# (.*)\n\n(.*?)\n\n", text, re.DOTALL).groups()
     letters = " ".join(introduction.partition("printing. ")[2].replace("`", "").split())

@@ -1,8 +1,8 @@
-"""Draws docs/check.webp, the README's picture: an exercise of lesson 4 in JupyterLab, answered wrongly and checked.
+"""Make docs/check.webp, the README's picture of a wrong answer in lesson 4 and its check, in JupyterLab.
 
     python -m docs.check_picture
 
-It opens the built notebook in Chromium, so build lesson 4 first. Make it anew when the exercise or its message changes.
+It opens the built notebook in Chromium, so build lesson 4 first. Run it again if the exercise or its message changes.
 """
 
 import io
@@ -28,8 +28,7 @@ def main() -> int:
     assert stub in shown[1].source
     shown[1].source = shown[1].source.replace(stub, LINES)
     with tempfile.TemporaryDirectory() as folder, lab.course_in_lab(Path(folder)) as (url, page):
-        place = Path(folder) / "notebooks/04_scaling/picture.ipynb"
-        nbformat.write(notebook, place)
+        nbformat.write(notebook, Path(folder) / "notebooks/04_scaling/picture.ipynb")
         page.set_viewport_size({"width": 1270, "height": 1600})
         lab.open_notebook(page, url, "notebooks/04_scaling/picture.ipynb")
         lab.run_all(page)

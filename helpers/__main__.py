@@ -21,7 +21,6 @@ COMMANDS = {
     "hand": ("helpers.classroom.grade_by_hand", "grade a lesson's written question by hand, in the browser"),
     "similar": ("helpers.classroom.similar", "show submissions that share much code side by side"),
     "export": ("helpers.classroom.export", "write totals and feedback in a format that a learning platform can import"),
-    "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's edition also checks the sandbox; the learner edition lacks helpers.grading.
     "doctor": (
         "helpers.grading.readiness" if find_spec("helpers.grading") else "helpers.doctor",

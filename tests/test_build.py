@@ -305,7 +305,7 @@ def test_a_lesson_in_the_template_passes():
     [
         ((TIME, EXERCISE.replace("8 points", "9 points"), ENDS), "other points"),
         ((TIME, EXERCISE.replace("Importance", "importance"), ENDS), "needs a line like"),
-        ((TIME, EXERCISE.replace("4.1", "4.2"), ENDS), "must have the headings"),
+        ((TIME, EXERCISE.replace("4.1", "4.2"), ENDS), "exercises must be"),
         ((TIME, EXERCISE, "## Why √d_k", ENDS), "raw notation"),
         ((TIME, EXERCISE, ENDS.replace("Recap", "Summary")), "in this order"),
         ((TIME.replace("10", "30"), EXERCISE, ENDS), "gives 04_tiny 30 minutes"),
@@ -739,19 +739,19 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
     [
         ("def halved(x):", "def halved(x:", "04_tiny.py line 47: "),
         ('"solution": "halved"', '"answer": "halved"', "must be solution, grade or written"),
-        ("check(halved)", "check(halved)" + "\n# more" * 30, "cell check_halved has 31 lines, and 25 are the most"),
+        ("check(halved)", "check(halved)" + "\n# more" * 30, "cell check_halved has 31 lines, but the limit is 25"),
         ('# %% nbgrader={"grade": "halved"}\ncheck(halved)\n', "", "halved has an answer cell and no check cell"),
         ("    return x / 2\n    ### END SOLUTION", "    return x / 2", "halved needs one ### BEGIN SOLUTION"),
         ("<details><summary>Hint 2</summary>\n# Two of them", "# Two of them", "halved needs two hints"),
         ("# How does the variance grow?", "# Q@K.transpose(-2, -1)/math.sqrt(width)", "hint of scaled_scores gives"),
-        ("## Quiz", "## A picture", "read alike"),
+        ("## Quiz", "## A picture", "are too similar"),
         ("return x / 2", "return np.divide(x, 2)", "a solution uses np"),
         ('"grade": "halved"', '"grade": "scaled_scores"', "scaled_scores has two check cells"),
         ("def halved(x):", "def half(x):", "the answer cell of halved does not define halved"),
         ("def halved(x):", "class halved:", "halved has a solution region between its methods"),
         ('# %% tags=["setup"]', "# %%", "exactly one set-up cell"),
         ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
-        ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
+        ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution is outside an answer cell"),
     ],
 )
 def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
@@ -774,7 +774,7 @@ def written(root: Path, toml: str, text: str):
         ("scaled_scores = 83", "scaled_scores = 80", "add up to 97, not to 100"),
         ("quiz_1 = 2", "quiz_2 = 2", "course.toml gives points for quiz_2"),
         ("halved = 5", "", "gives no points for halved"),
-        ("halved = 5", "halved = 5\nquiz_1 = 2", "stands under points and under bonus"),
+        ("halved = 5", "halved = 5\nquiz_1 = 2", "is under points and under bonus"),
     ],
 )
 def test_points_that_do_not_fit_are_refused_in_words(tmp_path, old, new, said):

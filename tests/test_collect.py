@@ -237,7 +237,7 @@ def test_the_roster_names_students_and_says_who_is_missing(one):
         {"lovelaceada_11_501_04_scaling.ipynb": notebook("ada"), "zoe_99_502_x.ipynb": notebook("zoe")}, roster=ROSTER
     )
     assert one.students() == {"ada", "zoe-99"}
-    assert outcome.missing == ["ben"] and outcome.strangers == ["zoe-99"]
+    assert outcome.missing == ["ben"] and outcome.unlisted == ["zoe-99"]
     later, _ = one.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook remembers the class
     assert later.became == {"ben": "new"} and later.missing == []
     with open_gradebook(one.folders) as gradebook:
@@ -309,7 +309,7 @@ def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
     files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
     one.take(files)
     outcome, notes = one.take(files, roster=MOODLE_SHEET)
-    assert outcome.became["Jörg Müller"] == "unchanged" and outcome.strangers == outcome.missing == []
+    assert outcome.became["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
     assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
     students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}
     with open_gradebook(one.folders) as gradebook:

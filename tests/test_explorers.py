@@ -74,7 +74,7 @@ def test_an_explorer_that_draws_something_else_stays_still(executed, tmp_path, m
     monkeypatch.setattr(frames, "STATES", 3)
     stale = nbformat.from_dict(json.loads(json.dumps(executed).replace("4.90", "7.90")))
     assert "drawn" not in explorers.moving(course(), LESSON, stale, tmp_path)
-    assert "explore.temperature draws not what its notebook shows" in capsys.readouterr().err
+    assert "explore.temperature does not draw what its notebook shows" in capsys.readouterr().err
 
 
 class Tags(HTMLParser):

@@ -80,13 +80,13 @@ def test_a_heat_map_keeps_its_pixels_in_fewer_bytes():
     noise = np.random.default_rng(0)
     pixels = noise.integers(0, 256, (9, 4), dtype=np.uint8)[noise.integers(0, 9, (90, 120))]
     pixels[..., 3] = 255
-    lighter = frames._lighter(coded(pixels))
+    lighter = frames._with_palette(coded(pixels))
     shown = np.array(Image.open(io.BytesIO(base64.b64decode(lighter))).convert("RGBA"))
     assert (shown == pixels).all() and len(lighter) < 0.7 * len(coded(pixels))
     pixels[0, 0, 3] = 100
-    assert frames._lighter(coded(pixels)) == coded(pixels)  # one that something shines through
+    assert frames._with_palette(coded(pixels)) == coded(pixels)  # one that something shines through
     many = noise.integers(0, 256, (90, 120, 4), dtype=np.uint8) | np.array([0, 0, 0, 255], dtype=np.uint8)
-    assert frames._lighter(coded(many)) == coded(many)
+    assert frames._with_palette(coded(many)) == coded(many)
 
 
 def test_each_control_keeps_its_values_and_their_names():

@@ -121,7 +121,7 @@ def test_unpacked_anywhere_a_lesson_can_be_checked(packed, tmp_path):
 def test_what_cannot_be_written_is_one_sentence(tmp_path, capsys):
     assert main(["pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]) == 2
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "Choose another place" in told
+    assert told.count("\n") == 1 and "Choose another path" in told
     assert {course().lesson(name).name for name in ("4", "04", LESSON)} == {LESSON}
     with pytest.raises(CourseError, match="There is no lesson"):
         course().lesson("99_none")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.__main__ import main
-from helpers.classroom.export import Form, came_in, in_form, possible, read_totals
+from helpers.classroom.export import Form, filled_in, possible, read_totals, roster_form
 from helpers.classroom.platforms import _student
 from helpers.classroom.roster import read_roster
 from helpers.classroom.sheet import read_sheet
@@ -137,7 +137,7 @@ def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
     kept = one.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
     kept.write_text(CANVAS, encoding="utf-8")
     table = read_totals(one.folders, [LESSON])
-    back = in_form(table, came_in(one.folders, table, "canvas"), "canvas").decode().splitlines()
+    back = filled_in(table, roster_form(one.folders, table, "canvas"), "canvas").decode().splitlines()
     assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
     assert back[1:3] == [";;;;;;Manual Posting (scores hidden from instructors)", "    Points Possible;;;;;;100"]
     assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
@@ -180,7 +180,7 @@ def test_brightspace_goes_back_with_its_last_column(tmp_path):
     give_points(one, "eve")
     (one.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
     table = read_totals(one.folders, [LESSON])
-    back = in_form(table, came_in(one.folders, table, "brightspace"), "brightspace").decode().splitlines()
+    back = filled_in(table, roster_form(one.folders, table, "brightspace"), "brightspace").decode().splitlines()
     assert back == [
         f"OrgDefinedId,Username,{LESSON} Points Grade,End-of-Line Indicator",
         f"#1,#eve,{total_of(one, 'eve')},#",

@@ -35,7 +35,7 @@ def test_a_new_exercise_builds_at_once(begun):
     [
         (["15_pooling", "pooled"], "There is no lesson '15_pooling'."),
         ([LESSON, "halved"], f"{LESSON} has an exercise halved already."),
-        ([LESSON, "quiz_2"], "'quiz_2' is no name for an exercise"),
+        ([LESSON, "quiz_2"], "'quiz_2' cannot name an exercise"),
     ],
 )
 def test_what_cannot_begin_is_a_sentence_and_writes_nothing(begun, arguments, said):

@@ -1,4 +1,4 @@
-"""What the build writes into pages: badges, minutes and the address into README, measured figures into docs."""
+"""Parts of pages that the build writes: badges, minutes and the clone address in README, measured figures in docs."""
 
 import json
 import re
@@ -15,7 +15,7 @@ START, END = "<!-- badges: made by `course build` -->", "<!-- end of badges -->"
 
 
 def badges(course: Course, lesson: Lesson) -> str:
-    """The Markdown of a lesson's two badges; empty while the course has no address."""
+    """The Markdown of a lesson's two badges; "" if the course has no address."""
     if not course.url:
         return ""
     binder = f"[![Open in Binder]({BINDER}/badge_logo.svg)]({binder_address(course, lesson)})"
@@ -37,17 +37,17 @@ def binder_address(course: Course, lesson: Lesson) -> str:
 
 
 def with_figures(page: str, folder: Path) -> str:
-    """The text of docs/measurements.md with a line for each program of bench/ between its two marks."""
+    """Put an item for each result in `folder` (bench/results) between the two marks of docs/measurements.md."""
     items = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
-    look = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    lines = [line for item in items for line in look.wrap(item)]
+    wrapper = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    lines = [line for item in items for line in wrapper.wrap(item)]
     between = "\n".join([MEASURED, *lines, MEASURED_END])
     return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, page, flags=re.DOTALL)
 
 
 def with_badges(readme: str, course: Course) -> str:
-    """README's text with the course's address in the clone line, the badges of the first lesson between its two marks,
-    and in the table of lessons a badge and the core minutes of each; without badges while the course has no address."""
+    """Put the course's address into README's clone line, the badges of the first lesson between the two marks, and a
+    badge and the core minutes of each lesson into its table. If the course has no address, there are no badges."""
     shown = badges(course, course.lessons[0]) if course.lessons else ""
     between = f"{START}\n{shown}\n{END}" if shown else f"{START}\n{END}"
     readme = re.sub(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: between, readme, flags=re.DOTALL)

@@ -19,10 +19,10 @@ def blocks_path(course: Course, lesson: Lesson):
 
 
 def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
-    """The source of helpers/blocks/NN_topic.py. Raises BuildError if a solution uses a name that it may not.
+    """The source of helpers/blocks/NN_topic.py. BuildError if a solution uses a name that it must not use.
 
-    measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They are no blocks, and their
-    solutions may use whatever the notebook has.
+    measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They don't become blocks, and
+    their solutions may use every name of the notebook.
     """
     name = text.lesson.name
     answers = [text.answers[exercise] for exercise in text.exercises if exercise not in measured]
@@ -36,8 +36,8 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
         used |= free_names(tree) - defined
     where = "not imported in an import cell from the standard library, torch or helpers.blocks"
     unknown = sorted(used - available.keys())
-    require_none([f"{name}: a solution uses {one}, which is no earlier answer and is {where}." for one in unknown])
-    imports = {available[known] for known in used}
+    require_none([f"{name}: a solution uses {word}, which is no earlier answer and is {where}." for word in unknown])
+    imports = {available[word] for word in used}
     head = (
         f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
         f'"""The finished blocks of lesson {text.lesson.number}: {text.lesson.title}."""\n'
@@ -50,7 +50,7 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
 
 
 def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
-    """The built module, run anew from its file."""
+    """Load the built module from its file, even if it was imported before."""
     spec = importlib.util.spec_from_file_location(f"helpers.blocks.{lesson.name}", blocks_path(course, lesson))
     module = importlib.util.module_from_spec(spec)
     try:
@@ -62,13 +62,13 @@ def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
 
 
 def _allowed_imports(source: str) -> dict[str, str]:
-    """Name to the one-line import that brings it, for the imports a block may have."""
+    """Map each name to the import statement that binds it, for the imports that a block may have."""
     imports = {}
     for node in ast.parse(source).body:
         for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
             module = alias.name if isinstance(node, ast.Import) else node.module or ""
             top = module.partition(".")[0]
             if module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names:
-                alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
-                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
+                statement = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
+                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(statement)
     return imports

@@ -1,8 +1,7 @@
-"""`course book`: the lessons as a static site, from the stored notebooks; Sphinx does the rest.
+"""`course book`: make a static site of the lessons from the stored notebooks, with Sphinx.
 
-Nothing of a lesson is executed but what its explorers are drawn from (helpers/authoring/explorers.py).
-
-The pages' sources are written into build/book/text, the site into build/book/site. docs/book has the site's settings.
+Of the lessons' code, only the cells that explorers depend on are executed (helpers/authoring/explorers.py). The sources
+of the pages are written into build/book/text, and the site into build/book/site. docs/book has the site's settings.
 """
 
 import argparse
@@ -29,14 +28,14 @@ from helpers.course import Course, Lesson, course
 from helpers.drawing.dark import DARK
 from helpers.released import told_of_working_copies, without_marks, working_copies
 
-# A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
+# A picture in a notebook (helpers/drawing/style.py), with its caption if that has a number.
 PICTURE = re.compile(
     r'<img (?P<words>[^>]*?) ?src="data:image/svg\+xml,(?P<data>[^"]*)">'
     r'(?:<div style="[^"]*">(?P<caption>Figure (?P<number>\d+\.\d+)\..*?)</div>)?'
 )
 NUMBERED = re.compile(r"^### (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-# What is left as it is, and else words such as "lessons 3 and 4", "exercise 7.4", "Figure 5.2".
+# Text that stays as it is, or else references such as "lessons 3 and 4", "exercise 7.4", "Figure 5.2".
 REFERENCE = re.compile(
     r"(?P<left>(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|^#[^\n]*|<summary>.*?</summary>|<[^>]*>)"
     r"|\b(?P<kind>lesson|exercise|figure|quiz)s?\s+\d+(?:\.\d+)?(?:(?:,\s|\s(?:and|to|or)\s)\d+(?:\.\d+)?)*",
@@ -52,17 +51,17 @@ LEAD = (
     "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
     "a GPT. For people who know some Python."
 )
-ROW = 34  # pixels of a row of the map of prerequisites
+ROW = 34  # pixels per row of the map of prerequisites
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--answers", action="store_true", help="with all answers, folded: for teachers")
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to; build/book if none is given")
+    parser.add_argument("--answers", action="store_true", help="include all answers, folded (for teachers)")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="the folder to write to (default: build/book)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the site. 0: done; 1: Sphinx found something wrong, such as a link that leads nowhere, and said what."""
-    from sphinx.cmd.build import main as sphinx  # a second, and only here
+    """Make the site. Returns 0, or 1 if Sphinx reported a problem, such as a broken link."""
+    from sphinx.cmd.build import main as sphinx  # takes a second, so it is imported only here
 
     home = course()
     folder = args.to or home.root / "build" / "book"
@@ -81,22 +80,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
-    """Write the sources of all pages into folder/text, and what the site holds as it is into folder/extra."""
+    """Write the sources of all pages into folder/text, and files that the site copies unchanged into folder/extra."""
     text, extra = folder / "text", folder / "extra"
     cache = folder / "cache" / "explorers"
     notebooks = {}
-    print("Reading the lessons and drawing their explorers: minutes the first time, seconds after that.", flush=True)
+    print("Reading the lessons and drawing their explorers. The first time, this takes minutes.", flush=True)
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
         read = partial(lesson_page, home, answers=answers, cache=cache)
         pages = pool.map(read, home.lessons, [extra / lesson.name for lesson in home.lessons])
         for lesson, notebook in zip(home.lessons, pages, strict=True):
             notebooks[lesson.name] = notebook
             print(f"{len(notebooks)} of {len(home.lessons)}: {lesson.name}", flush=True)
-    known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
+    anchors = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
-                linked = with_references(cell.source, known, "../", name)
+                linked = with_references(cell.source, anchors, "../", name)
                 cell.source = NUMBERED.sub(lambda match: f"({_anchor(match)})=\n{match[0]}", linked)
         notebook.cells.append(new_markdown_cell(_made_from(f"solutions/{name}/{name}.py")))
         _write(text / name / f"{name}.ipynb", nbformat.writes(notebook))
@@ -105,25 +104,25 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     shutil.copy(home.root / "LICENSE", text)
     write_live(home, extra / FOLDER)
     for path, page in _other_pages(home, notebooks).items():
-        _write(text / path, f"{with_references(page, known, '../' * path.count('/'))}\n\n{_made_from()}\n")
+        _write(text / path, f"{with_references(page, anchors, '../' * path.count('/'))}\n\n{_made_from()}\n")
 
 
 def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cache: Path | None = None):
     """The notebook of a lesson's page: the learner's cells with the solution's outputs.
 
-    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. cache: a folder for
-    what explorers draw; without one they stay still. Raises BuildError if the lesson has no notebooks yet.
+    Set-up, checks and empty answers are left out. pictures: a folder for pictures, which become files. cache: a folder
+    for the pictures of explorers; without it, explorers stay still. Raises BuildError if the lesson was not built.
     """
     learners = {cell["id"]: cell.source for cell in nbformat.reads(released_text(home, lesson), as_version=4).cells}
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
     pictures.mkdir(parents=True)
     explorers = moving(home, lesson, notebook, cache) if cache else {}
-    cells, asked, quiz = [], False, ""
+    cells, to_predict, quiz = [], False, ""
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         solved, cell.source = cell.source, learners.get(cell["id"], cell.source)
         if cell.cell_type == "markdown":
-            asked = bool(ASKED.search(cell.source))
+            to_predict = bool(ASKED.search(cell.source))
             if name:  # the written question's answer
                 cell.source = solved if answers else ""
         elif name.startswith("check_quiz_"):
@@ -133,24 +132,24 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
         elif is_quiz(name):
             quiz, cell.source = solved, ""
         else:
-            _show(cell, asked, pictures, explorers.get(cell["id"]))
+            _show(cell, to_predict, pictures, explorers.get(cell["id"]))
         cells.append(cell)
         if cell.cell_type == "code" and name and cell.source and answers:
             folded = {**_folded("An answer"), "tags": ["hide-input"]}
             cells.append(new_code_cell(without_marks(solved), metadata=folded))
     first = next(index for index, cell in enumerate(cells) if headings(cell.source))  # before it there may be badges
     title, _, below = cells[first].source.partition("\n")
-    cells[first].source = f"{title}\n\n{_ways_to_open(home, lesson)}\n{below}"
+    cells[first].source = f"{title}\n\n{_links_to_open(home, lesson)}\n{below}"
     notebook.cells = [cell for cell in cells[first:] if cell.source.strip()]
     return notebook
 
 
-def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
-    """Fold or take out what stands in a reader's way: calls that only draw, imports, results to be guessed first."""
+def _show(cell, to_predict: bool, pictures: Path, explorer: dict | None) -> None:
+    """Fold or remove what distracts a reader: calls that only draw, imports, and results to be predicted first."""
     code = cell.source.strip()
     drawn = "\n" not in code and DRAWN.match(code)
     imports = code.startswith(("import ", "from ")) and not cell.outputs
-    tags = {"remove-input": drawn, "hide-input": imports, "hide-output": asked and cell.outputs}
+    tags = {"remove-input": drawn, "hide-input": imports, "hide-output": to_predict and cell.outputs}
     pictured = drawn and any("text/html" in output.get("data", {}) for output in cell.outputs)
     folded = _folded("Imports" if imports else "The picture" if pictured else "What comes out")
     cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}
@@ -166,7 +165,7 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
 
 
 def _picture(match: re.Match, folder: Path) -> str:
-    """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
+    """Write a picture to a file, and return its HTML, with its number as an anchor and a link to the full size."""
     anchor = f"figure-{match['number'].replace('.', '-')}" if match["number"] else ""
     name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.svg"
     (folder / name).write_bytes(unquote_to_bytes(html.unescape(match["data"])))
@@ -182,31 +181,31 @@ def _folded(label: str) -> dict:
 
 
 def _quiz_answer(check, source: str) -> str:
-    """The right choice and why, folded; `check` has the words that its check said, `source` is the solved cell."""
+    """The right choice and why, folded. check: the check cell with its output. source: the solved quiz cell."""
     choice = re.findall(r'= "(\w+)"', source)[-1]
     explanation = check.outputs[0].data["text/plain"].partition("\n")[2] if check.outputs else ""
     return f"<details><summary>The answer</summary>\n\n**{choice}**. {' '.join(explanation.split())}\n\n</details>"
 
 
-def _ways_to_open(home: Course, lesson: Lesson) -> str:
-    """Links as words, not badges: those are pictures from elsewhere."""
-    ways = [f'<a href="{lesson.name}.ipynb" download>Download the notebook</a>']
+def _links_to_open(home: Course, lesson: Lesson) -> str:
+    """Links to open the lesson, as text, because badges would load pictures from other sites."""
+    links = [f'<a href="{lesson.name}.ipynb" download>Download the notebook</a>']
     if home.url:
-        elsewhere = ("Colab", colab_address(home, lesson)), ("Lab", binder_address(home, lesson))
-        ways += [f'<a href="{html.escape(address)}">Open in {where}</a>' for where, address in elsewhere]
-    ways.append('<a href="../docs/running.html">How to run it</a>')
-    return f'<p class="ways">{" · ".join(ways)}</p>\n'
+        services = ("Colab", colab_address(home, lesson)), ("Lab", binder_address(home, lesson))
+        links += [f'<a href="{html.escape(address)}">Open in {service}</a>' for service, address in services]
+    links.append('<a href="../docs/running.html">How to run it</a>')
+    return f'<p class="ways">{" · ".join(links)}</p>\n'
 
 
-def with_references(text: str, known: dict[str, str], up: str, here: str = "") -> str:
-    """The Markdown with links at its *lesson 3*, *exercise 7.4* and *Figure 5.2*.
+def with_references(text: str, anchors: dict[str, str], up: str, here: str = "") -> str:
+    """Turn *lesson 3*, *exercise 7.4* and *Figure 5.2* in the Markdown into links.
 
-    known: the lesson of each anchor. up: the way from this page to the top. here: the lesson whose page it is.
+    anchors: the lesson of each anchor. up: the relative path from this page to the top. here: this page's lesson.
     """
 
     def link(kind: str, text_of_link: str) -> str:
         anchor = f"{kind}-{NUMBER.findall(text_of_link)[0].replace('.', '-')}"
-        lesson = known.get(anchor)
+        lesson = anchors.get(anchor)
         if lesson is None or (lesson == here and kind == "lesson"):
             return text_of_link
         page = "" if lesson == here else f"{up}{lesson}/{lesson}.html"
@@ -216,14 +215,14 @@ def with_references(text: str, known: dict[str, str], up: str, here: str = "") -
         if match["left"]:
             return match[0]
         first = next(NUMBER.finditer(match[0])).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
-        kind, more = match["kind"].lower(), match[0][first:]
-        return link(kind, match[0][:first]) + NUMBER.sub(lambda number: link(kind, number[0]), more)
+        kind, rest = match["kind"].lower(), match[0][first:]
+        return link(kind, match[0][:first]) + NUMBER.sub(lambda number: link(kind, number[0]), rest)
 
     return REFERENCE.sub(linked, text)
 
 
 def _anchors(name: str, notebook) -> list[str]:
-    """What the page of a lesson can be entered by: lesson-7, exercise-7-4, quiz-7-1, figure-7-5."""
+    """The anchors that a lesson's page can be linked by: lesson-7, exercise-7-4, quiz-7-1, figure-7-5."""
     anchors = [f"lesson-{int(name[:2])}"]
     for cell in notebook.cells:
         anchors += [_anchor(match) for match in NUMBERED.finditer(cell.source)]
@@ -237,7 +236,7 @@ def _anchor(match: re.Match) -> str:
 
 
 def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
-    """Path -> Markdown of the pages that are not lessons: README, guides, notation card, costs by lesson."""
+    """Path -> Markdown of all pages other than lessons: README, guides, notation card, costs by lesson."""
     readme = re.sub(r"\]\(notebooks/", "](", _read(home, "README.md"))
     front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
@@ -259,7 +258,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
         for name, notebook in notebooks.items()
     }
     needs = {name: _needed(home, text) for name, text in prose.items()}
-    needed = f"{prerequisite_map(names, needs)}\n\nEach lesson, and by arcs the earlier ones that it needs."
+    needed = f"{prerequisite_map(names, needs)}\n\nArcs lead from each lesson to the earlier lessons that it needs."
     glossary, numbered = _read(home, "docs/glossary.md"), {name[:2]: text for name, text in prose.items()}
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
     begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
@@ -281,7 +280,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
 
 
 def with_terms(text: str) -> str:
-    """The Markdown of a list of terms as Sphinx's glossary, which gives each of them an anchor."""
+    """Turn a Markdown list of terms into Sphinx's glossary, which gives each of them an anchor."""
     head, _, terms = text.partition("\n- ")
     entries = re.sub(r"^(?:- )?\*\*(.*?)\*\*: ", r"\n\1\n  ", terms, flags=re.MULTILINE)
     return f"{head}\n::::{{glossary}}\n{entries.strip()}\n::::\n"
@@ -293,20 +292,20 @@ def _toctree(pages: list[str], caption: str = "") -> str:
 
 
 def _needed(home: Course, prose: str) -> list[str]:
-    """The lessons that the section *You need* of a lesson's text links to."""
+    """The lessons that are linked in the section *You need* of a lesson's text."""
     section = re.search(r"^## You need\n(.*?)(?=^## |\Z)", prose, re.DOTALL | re.MULTILINE)
     linked = set(re.findall(r"\]\(\.\./(\w+)/", section[1])) if section else set()
     return [lesson.name for lesson in home.lessons if lesson.name in linked]
 
 
 def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
-    """An SVG: a row a lesson, which is a link, and at its left an arc from each lesson that it needs."""
-    places = {lesson: ROW * row + ROW / 2 for row, lesson in enumerate(names)}
+    """An SVG with one row per lesson, which is a link, and arcs at its left from the lessons that it needs."""
+    row_centers = {lesson: ROW * row + ROW / 2 for row, lesson in enumerate(names)}
     rows = []
     for lesson, name in names.items():
-        y, arcs = places[lesson], ""
-        for start in (places[need] for need in needs[lesson]):
-            x = 150 if y - start == ROW else 138 - 0.38 * (y - start)  # neighbors by a straight line
+        y, arcs = row_centers[lesson], ""
+        for start in (row_centers[need] for need in needs[lesson]):
+            x = 150 if y - start == ROW else 138 - 0.38 * (y - start)  # a straight line between neighbors
             arcs += f'<path d="M150 {start:g}C{x:g} {start:g} {x:g} {y:g} 150 {y:g}"/>'
         title = name + (f" needs {', '.join(names[need] for need in needs[lesson])}" if needs[lesson] else "")
         rows.append(

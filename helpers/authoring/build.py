@@ -1,4 +1,4 @@
-"""`course build`: lesson texts to notebooks, answer keys and blocks. `--check` compares and writes nothing."""
+"""`course build`: make notebooks, answer keys and blocks from lesson texts. `--check` only compares."""
 
 import argparse
 import sys
@@ -23,17 +23,17 @@ from helpers.course import Course, CourseError, Lesson, course
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling; all of them if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
-    parser.add_argument("--weights", action="store_true", help="train the course's translator and store its numbers")
+    parser.add_argument("--weights", action="store_true", help="train the course's translator and store its weights")
     runs = parser.add_mutually_exclusive_group()
     for option, execute, what in (
-        ("--run", True, "execute the solution notebook even where its code and the helpers are as they were"),
+        ("--run", True, "execute the solution notebook even if its code and the helpers have not changed"),
         ("--no-run", False, "do not execute the solution notebook; keep its outputs"),
     ):
         runs.add_argument(option, dest="execute", action="store_const", const=execute, help=what)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build or check the lessons. 0: done; 1: something is out of date; 2: a lesson could not be built."""
+    """Build or check the lessons. Returns 0, or 1 if something is out of date, or 2 if a lesson could not be built."""
     if args.weights:
         from helpers.translator import training
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             failed = True
             print(error, file=sys.stderr)
         else:
-            how = "" if ran else ", with the outputs that it had"
+            how = "" if ran else ", with its previous outputs"
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
     if not args.lessons:
         for page, text in _pages(home):
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pages(home: Course) -> list[tuple[Path, str]]:
-    """The pages into which the build writes, with their text as it should be."""
+    """The pages that the build writes parts of, and what their text should be."""
     pages = {
         home.root / "README.md": lambda page: with_badges(page, home),
         home.root / "docs" / "measurements.md": lambda page: with_figures(page, home.root / "bench" / "results"),
@@ -80,8 +80,11 @@ def _pages(home: Course) -> list[tuple[Path, str]]:
 
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
-    """Write the four built files of a lesson, and return whether its solution was executed; None: where anything that
-    this uses has changed. Raises BuildError if the lesson cannot be built."""
+    """Write the four built files of a lesson, and return whether its solution notebook was executed.
+
+    execute: whether to execute it; None executes it if its code, or anything that the code uses, has changed. Raises
+    BuildError if the lesson cannot be built.
+    """
     text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     _require_unique(home, lesson, blocks)
@@ -100,29 +103,29 @@ def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     _write(path, nbformat.writes(solution) + "\n")
     _write(student_path(home, lesson), student_notebook(solution))
     if execute:
-        path.touch()  # younger than all that it was made with
+        path.touch()  # newer than all files that it was made from
     return execute
 
 
 def must_run(home: Course, notebook, path: Path) -> bool:
-    """Whether the stored solution notebook has other code, or something that code uses is younger than its outputs."""
+    """Whether the stored solution notebook has other code, or is older than a file that its code may use."""
     stored = _stored_notebook(path)
-    old = [cell for cell in stored.cells if cell.cell_type == "code"] if stored else []
-    if [cell.source for cell in old] != [cell.source for cell in notebook.cells if cell.cell_type == "code"]:
+    old_cells = [cell for cell in stored.cells if cell.cell_type == "code"] if stored else []
+    if [cell.source for cell in old_cells] != [cell.source for cell in notebook.cells if cell.cell_type == "code"]:
         return True
-    learners = [path for path in (home.root / "helpers").iterdir() if path.name not in ("authoring", "grading")]
-    used = [file for path in learners for file in (path, *path.rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    packages = [path for path in (home.root / "helpers").iterdir() if path.name not in ("authoring", "grading")]
+    used = [file for path in packages for file in (path, *path.rglob("*")) if file.is_file() and file.suffix != ".pyc"]
     newest = max(file.stat().st_mtime for file in used)
-    return newest > path.stat().st_mtime or not all(cell.execution_count for cell in old)
+    return newest > path.stat().st_mtime or not all(cell.execution_count for cell in old_cells)
 
 
 def out_of_date(home: Course, lesson: Lesson) -> list[str]:
-    """The built files of a lesson that its text and answer key would change, as paths from the course's root."""
+    """The built files of a lesson that a build would change, as paths relative to the course's root."""
     text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     stale = []
     if _read(blocks_path(home, lesson)) != blocks:
-        stale.append(blocks_path(home, lesson))  # the key cannot be compared: its references are these blocks
+        stale.append(blocks_path(home, lesson))  # its references are these blocks, so the key cannot be compared
     elif keys_differ(home, lesson, make_keys(home, text)):
         stale.append(key_path(home, lesson))
     solution = _with_stored_outputs(text.notebook, solution_path(home, lesson))
@@ -135,7 +138,7 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
 
 
 def strays(home: Course) -> list[str]:
-    """Built files that belong to no lesson of course.toml."""
+    """Built files without a lesson in course.toml."""
     names = {lesson.name for lesson in home.lessons}
     paths = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
     paths += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
@@ -148,7 +151,7 @@ def student_path(home: Course, lesson: Lesson) -> Path:
 
 
 def released_text(home: Course, lesson: Lesson) -> str:
-    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. Raises BuildError if it is not built."""
+    """The learner's .ipynb as `build` writes it, even if the file in notebooks/ was edited. BuildError if not built."""
     solution = _stored_notebook(solution_path(home, lesson))
     if solution is None:
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
@@ -163,12 +166,12 @@ def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
     """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
     mine = defined_names(blocks)
     others = [(each, _read(blocks_path(home, each)) or "") for each in home.lessons if each.name != lesson.name]
-    both = [(name, each.name) for each, source in others for name in sorted(mine & defined_names(source))]
-    require_none([f"{name} is a block of {lesson.name} and of {other}. Rename one of them." for name, other in both])
+    shared = [(name, each.name) for each, source in others for name in sorted(mine & defined_names(source))]
+    require_none([f"{name} is a block of {lesson.name} and of {other}. Rename one of them." for name, other in shared])
 
 
 def _with_stored_outputs(notebook, path: Path):
-    """The notebook with the outputs of the stored one, cell by cell, where the source is the same."""
+    """Copy the stored notebook's outputs into those cells of `notebook` whose source has not changed."""
     stored = _stored_notebook(path)
     kept = {cell["id"]: cell for cell in stored.cells} if stored else {}
     for cell in notebook.cells:
@@ -183,7 +186,7 @@ def _without_outputs(notebook) -> list:
 
 
 def _stored_notebook(path: Path):
-    """The notebook at `path`, None where there is none that can be read."""
+    """The notebook at `path`, or None if it is missing or unreadable."""
     text = _read(path)
     try:
         return None if text is None else nbformat.reads(text, as_version=4)
@@ -196,7 +199,7 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write only what changed, so that an unchanged file keeps its date."""
+    """Write the file if its text changed, so that an unchanged file keeps its date."""
     if _read(path) != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")

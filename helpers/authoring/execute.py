@@ -1,4 +1,4 @@
-"""Run a solution notebook from top to bottom, and keep of its outputs what does not depend on the machine."""
+"""Run a solution notebook from top to bottom, with outputs that don't depend on the computer."""
 
 import copy
 import os
@@ -23,7 +23,7 @@ CELL_TIMEOUT = 300  # seconds
 
 
 class ThisPython(AsyncKernelManager):
-    """Starts the kernel of the Python that builds, whatever kernels are registered on the machine."""
+    """Starts kernels with the current Python, whatever kernels are registered on the computer."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -33,11 +33,11 @@ class ThisPython(AsyncKernelManager):
 def run_notebook(
     course: Course, notebook, folder: Path, lesson: str, allow_errors: bool = False, keep: Path | None = None
 ):
-    """A copy of `notebook`, executed in `folder`, with normalized outputs.
+    """Execute a copy of `notebook` in `folder`, and return it with normalized outputs.
 
-    Unless `allow_errors`, BuildError names the cells that raised; only a plain cell that the author tagged
-    `raises-exception` may, and explorers of trained models keep all their pictures. keep: a folder for the numbers that
-    its trainings keep; else they are thrown away.
+    Unless `allow_errors`: BuildError names the cells that raised (only ordinary cells that the author tagged
+    `raises-exception` may raise), and the outputs of explorers of trained models include all their pictures. keep: a
+    folder for the weights of the training runs; if None, they are discarded.
     """
     executed = copy.deepcopy(notebook)
     kept = [] if allow_errors else list(keeping(executed))
@@ -58,7 +58,7 @@ def run_notebook(
             timeout=CELL_TIMEOUT,
             allow_errors=True,
             store_widget_state=False,
-            shutdown_kernel="immediate",  # nothing in it is worth a second of waiting
+            shutdown_kernel="immediate",  # saves a second
             coalesce_streams=True,
             record_timing=False,
             kernel_manager_class=ThisPython,
@@ -69,12 +69,12 @@ def run_notebook(
         except CellTimeoutError:
             raise BuildError(f"{lesson}: a cell ran longer than {CELL_TIMEOUT} s. Make it smaller.") from None
         except DeadKernelError:
-            raise BuildError(f"{lesson}: the kernel died on the way. Run it in JupyterLab to see where.") from None
+            raise BuildError(f"{lesson}: the kernel died. Run it in JupyterLab to see where.") from None
     for cell, keeper in kept:
         executed.cells.remove(keeper)
         for output in keeper.outputs:
             if output.output_type == "display_data":
-                cell.outputs[-1].get("data", {}).update(output.data)  # beside the first picture
+                cell.outputs[-1].get("data", {}).update(output.data)  # in addition to the first picture
             else:
                 cell.outputs.append(output)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
@@ -90,7 +90,7 @@ def run_notebook(
 
 
 def _problems(cell, course: Course, lesson: str) -> Iterator[str]:
-    """A sentence for whatever an executed cell must not show."""
+    """Yield a sentence for each output that an executed cell must not have."""
     own_error = "raises-exception" in cell.metadata.get("tags", []) and "nbgrader" not in cell.metadata
     for output in cell.outputs:
         if output.output_type == "error" and not own_error:
@@ -100,7 +100,9 @@ def _problems(cell, course: Course, lesson: str) -> Iterator[str]:
                 f"Its first line is: {cell.source.splitlines()[0]}"
             )
         data = output.get("data", {})
-        if "nbgrader" in cell.metadata and data.get("text/plain", "").startswith(("◐", "○")):  # a quiz raises nothing
+        if "nbgrader" in cell.metadata and data.get("text/plain", "").startswith(
+            ("◐", "○")
+        ):  # failed quizzes don't raise
             first = data["text/plain"].split("\n")[0]
             yield f"{lesson}: a check of the solution notebook is not passed: {first}"
         if "image/png" in data or re.search(r"<img(?![^>]*\balt=\"[^\"]+\")", data.get("text/html", "")):
@@ -109,4 +111,4 @@ def _problems(cell, course: Course, lesson: str) -> Iterator[str]:
         for path in (str(course.root), sys.prefix):
             if path in text:
                 advice = "Show no paths and no warnings."
-                yield f"{lesson}: cell {cell['id']} shows a path of this machine ({path}). {advice}"
+                yield f"{lesson}: cell {cell['id']} shows a path of this computer ({path}). {advice}"

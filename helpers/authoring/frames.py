@@ -1,10 +1,9 @@
-"""All pictures of an explorer, for a page that has no kernel: drawn by what the notebook's `panel` is given.
+"""Draw all pictures of an explorer in advance, for a page without a kernel, from the arguments of its `panel`.
 
-They are drawn for a grid of the controls' values. It is coarser than the notebook's where that has too many: at most
-MANY pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
-first value are among them. What has two or three states keeps them all, up to STATES pictures; beyond that the last
-controls stand still. A box for a text is left out, unless it has suggestions (`widgets.Combobox`), which become a
-choice.
+They are drawn for a grid of the controls' values. It may be coarser than the notebook's: an explorer has at most MANY
+pictures, or fewer if they have more than WEIGHT bytes, but at least FEW. The ends and the initial value are always in
+the grid. A control with two or three states keeps them all, up to STATES pictures; beyond that, the last controls are
+fixed. A text box is left out, unless it has suggestions (`widgets.Combobox`), which become a menu.
 """
 
 import base64
@@ -36,9 +35,9 @@ PIECE = re.compile(r"<!--.*?-->|<[^>]*>|[^<]+", re.DOTALL)
 
 @dataclass(frozen=True)
 class Positions:
-    """What a control can be set to: values with what is read out for each, and the index of the first one.
+    """The values that a control can have, their labels, and the index of the initial value.
 
-    kind: how a page shows it (range, select or checkbox). typed: it takes any text too.
+    kind: how a page shows the control (range, select or checkbox). typed: whether it accepts any text.
     """
 
     values: list
@@ -49,53 +48,53 @@ class Positions:
 
 
 def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], across: int = 0) -> dict:
-    """An explorer with all its pictures, as JSON takes it; the arguments are those of `panel`.
+    """An explorer with all its pictures, as a JSON object. The arguments are those of `panel`.
 
-    first: the words of the first picture. across: columns of the controls, 0 where each has a row. controls: name,
-    kind, labels, start. coarse: whether the notebook has more positions. typed: whether it takes a text. data:
-    `packed` pictures; the last control's position changes fastest.
+    first: the alt text of the first picture. across: the columns of controls, 0 if each has its own row. controls:
+    name, kind, labels and start of each. coarse: whether the notebook has more positions. typed: whether it accepts
+    text. data: the `packed` pictures, where the last control's position changes fastest.
     """
     show, values = Shown(draw), {name: control.value for name, control in controls.items()}
     first = words_of(show(values))
-    ways = {name: positions(control) for name, control in controls.items()}
-    many = {name: way for name, way in ways.items() if len(way.values) > 1}
+    all_positions = {name: positions(control) for name, control in controls.items()}
+    movable = {name: item for name, item in all_positions.items() if len(item.values) > 1}
 
     @cache
-    def page(*at: int) -> str:
-        return show({**values, **{name: ways[name].values[i] for name, i in zip(many, at, strict=True)}})
+    def page(*indices: int) -> str:
+        return show({**values, **{name: movable[name].values[i] for name, i in zip(movable, indices, strict=True)}})
 
     def pages_of(chosen: dict[str, list[int]]) -> list[str]:
-        return [page(*at) for at in itertools.product(*chosen.values())]
+        return [page(*indices) for indices in itertools.product(*chosen.values())]
 
-    chosen = thinned(many, min(FEW, STATES))
+    chosen = thinned(movable, min(FEW, STATES))
     data = packed(pages_of(chosen))
-    room = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
-    if room > FEW and STATES > FEW:
-        chosen = thinned(many, min(room, MANY, STATES))
+    affordable = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
+    if affordable > FEW and STATES > FEW:
+        chosen = thinned(movable, min(affordable, MANY, STATES))
         data = packed(pages_of(chosen))
     shown = []
-    for name, among in chosen.items():
-        way, label = ways[name], controls[name].description or name
-        labels, start = [way.labels[i] for i in among], among.index(way.start)
-        shown.append({"name": label, "kind": way.kind, "labels": labels, "start": start})
+    for name, indices in chosen.items():
+        item, label = movable[name], controls[name].description or name
+        labels, start = [item.labels[i] for i in indices], indices.index(item.start)
+        shown.append({"name": label, "kind": item.kind, "labels": labels, "start": start})
     return {
         "first": first,
         "across": across,
         "controls": shown,
-        "coarse": any(len(among) < len(ways[name].values) for name, among in chosen.items()),
-        "typed": any(way.typed for way in ways.values()),
+        "coarse": any(len(indices) < len(movable[name].values) for name, indices in chosen.items()),
+        "typed": any(item.typed for item in all_positions.values()),
         "data": data,
     }
 
 
 def words_of(page: str) -> str:
-    """The alt text of what `panel` shows, or all of it where it is no picture."""
+    """The alt text of the picture that `panel` shows, or the whole HTML if it is not a picture."""
     match = re.match(r'<img alt="([^"]*)"', page)
     return html.unescape(match[1]) if match else page
 
 
 def positions(control: widgets.Widget) -> Positions:
-    """All that a control of the notebook can be set to, its first value as it is."""
+    """All positions of a control of the notebook. The initial value is among them, even if it is not on the grid."""
     if isinstance(control, widgets.ToggleButton):
         return Positions([False, True], ["no", "yes"], int(control.value), "checkbox")
     if isinstance(control, widgets.Combobox):
@@ -119,42 +118,42 @@ def positions(control: widgets.Widget) -> Positions:
     return Positions(values, labels, start)
 
 
-def thinned(ways: dict[str, Positions], most: int) -> dict[str, list[int]]:
-    """Which positions of each control are drawn: three of each (or both of two), and more while the pictures are at
-    most `most`, of the control with the fewest first."""
-    chosen = {name: spread(len(way.values), 3, way.start) for name, way in ways.items()}
-    room = dict.fromkeys(ways, 3)
-    while growing := [name for name in room if room[name] < len(ways[name].values)]:
+def thinned(controls: dict[str, Positions], most: int) -> dict[str, list[int]]:
+    """Choose the positions of each control that are drawn, as indices: three of each (or both of two), and then more,
+    beginning with the control that has the fewest, while there are at most `most` pictures."""
+    chosen = {name: spread(len(control.values), 3, control.start) for name, control in controls.items()}
+    limits = dict.fromkeys(controls, 3)
+    while growing := [name for name in limits if limits[name] < len(controls[name].values)]:
         name = min(growing, key=lambda name: len(chosen[name]))
-        room[name] += 1
-        finer = {**chosen, name: spread(len(ways[name].values), room[name], ways[name].start)}
+        limits[name] += 1
+        finer = {**chosen, name: spread(len(controls[name].values), limits[name], controls[name].start)}
         if math.prod(map(len, finer.values())) <= most:
             chosen = finer
         else:
-            room[name] = len(ways[name].values)  # another may still grow
+            limits[name] = len(controls[name].values)  # this one is done, but another one may still grow
     for name in reversed(chosen):
         if math.prod(map(len, chosen.values())) > STATES:
-            chosen[name] = [ways[name].start]
+            chosen[name] = [controls[name].start]
     return chosen
 
 
-def spread(count: int, room: int, start: int) -> list[int]:
-    """At most `room` (3 or more) of the indices below `count`: both ends, `start`, and others in even steps that reach
-    the end, round ones if there are such, or else in the smallest ones."""
-    if count <= room:
+def spread(count: int, most: int, start: int) -> list[int]:
+    """Choose at most `most` (3 or more) of the indices below `count`: both ends, `start`, and others at equal steps. If
+    possible, the step divides count - 1 and is a round number; otherwise, it is as small as possible."""
+    if count <= most:
         return list(range(count))
-    spare = int(0 < start < count - 1)  # a place for the start, which the steps may miss
-    least = math.ceil((count - 1) / (room - spare - 1))
+    spare = int(0 < start < count - 1)  # reserved for the start, which the steps may miss
+    least = math.ceil((count - 1) / (most - spare - 1))
     steps = [step for step in range(least, least * 3 // 2 + 1) if (count - 1) % step == 0] or [least]
     step = next((step for step in steps if step in ROUND), steps[0])
     return sorted({*range(0, count, step), count - 1, start})
 
 
 def packed(pages: list[str]) -> str:
-    """What `panel` shows for each state, as base64 of deflated JSON, which docs/book/explorers.js takes apart.
+    """What `panel` shows for each state, as base64 of deflated JSON, which docs/book/explorers.js unpacks.
 
-    pieces: each tag that occurs in the pictures, once. frames: for each state the steps from piece to piece that make
-    its SVG, or its HTML where alts is empty.
+    pieces: each distinct tag of the pictures. frames: for each state, the indices of the pieces of its SVG (or of its
+    HTML, if alts is empty), each as the difference from the previous index.
     """
     numbers: dict[str, int] = {}
     frames, alts = [], []
@@ -162,7 +161,7 @@ def packed(pages: list[str]) -> str:
         picture = PICTURE.match(page)
         if picture:
             alts.append(html.unescape(picture[1]))
-            pieces = [piece for piece in map(_piece, PIECE.findall(_from_address(picture[2]))) if piece]
+            pieces = [piece for piece in map(_piece, PIECE.findall(_from_data_url(picture[2]))) if piece]
         else:
             pieces = [page]
         indices = [numbers.setdefault(piece, len(numbers)) for piece in pieces]
@@ -174,24 +173,24 @@ def packed(pages: list[str]) -> str:
 
 @lru_cache(maxsize=100_000)
 def _piece(text: str) -> str:
-    return BITMAP.sub(lambda match: _lighter(match[0]), tidied(text).strip())
+    return BITMAP.sub(lambda match: _with_palette(match[0]), tidied(text).strip())
 
 
-def _lighter(coded: str) -> str:
-    """A PNG in base64 with the same pixels in half the bytes, if it has few colors, as a heat map has."""
+def _with_palette(coded: str) -> str:
+    """Compress a PNG in base64 losslessly to about half, with a palette, if it has few colors, as heat maps do."""
     pixels = np.array(Image.open(io.BytesIO(base64.b64decode(coded))).convert("RGBA"))
-    colors, places = np.unique(pixels.view(np.uint32)[..., 0], return_inverse=True)
+    colors, indices = np.unique(pixels.view(np.uint32)[..., 0], return_inverse=True)
     palette = colors.view(np.uint8).reshape(-1, 4)
     if len(palette) > 256 or palette[:, 3].min() < 255:
         return coded
-    picture = Image.fromarray(places.reshape(pixels.shape[:2]).astype(np.uint8), "P")
+    picture = Image.fromarray(indices.reshape(pixels.shape[:2]).astype(np.uint8), "P")
     picture.putpalette(palette[:, :3].tobytes())
     file = io.BytesIO()
     picture.save(file, "PNG", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 
-def _from_address(data: str) -> str:
-    """The SVG that `helpers.drawing.style` has written into an address."""
+def _from_data_url(data: str) -> str:
+    """Decode the SVG that `helpers.drawing.style` wrote into a data URL."""
     data = data if "%22" in data else data.replace("'", "%22")
     return unquote(data.replace("&amp;", "&"))

@@ -1,4 +1,4 @@
-"""A lesson's answer key: cases, the reference's outputs and the known mistakes', as numbers in an .npz."""
+"""Make a lesson's answer key: its cases, and the outputs of the reference and of known mistakes, as an .npz file."""
 
 import ast
 import math
@@ -19,12 +19,12 @@ from helpers.checking.vocabulary import Stub
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
-# Processors differ in the last bits; what differs by more is another key. A Python float may come from float32.
+# Processors differ in the last bits, so smaller differences don't count. A Python float may come from float32.
 SAME_INPUTS = {torch.float64: 1e-10, torch.float32: 1e-6, float: 1e-6}
-# Drawn numbers differ in the last bits too, in float64 by those of float32, and outputs then by some more.
+# Random inputs differ in the last bits too (in float64, by those of float32), and outputs then differ by more.
 OTHER_INPUTS = {torch.float64: 1e-4, torch.float32: 1e-4, float: 1e-4}
 EXACT = {float: 0.0}
-# A known mistake may be one of rounding, such as a difference of two nearby numbers: processors tell other digits.
+# A known mistake may be a rounding error, such as cancellation, whose digits depend on the processor.
 MISTAKES = {torch.float32: 1e-3}
 
 
@@ -33,7 +33,7 @@ def key_path(course: Course, lesson: Lesson):
 
 
 def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
-    """The keys of all exercises and quizzes of a lesson, in the order of its text; its blocks must be built."""
+    """Make the keys of all exercises and quizzes of a lesson, in the order of its text. Its blocks must be built."""
     lesson = text.lesson
     module = load_answer_key(course, lesson)
     items = [*module.exercises, *getattr(module, "quizzes", ())]
@@ -41,9 +41,9 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     where = f"solutions/{lesson.name}/answer_key.py"
     counts = Counter(item.name for item in items)
     problems = [f"{where} describes {name} twice. Keep one of them." for name in counts if counts[name] > 1]
-    strange, lacking = sorted(described.keys() - answers), sorted(answers.keys() - described)
-    problems += [f"{where} describes {name}, which has no answer cell in the lesson." for name in strange]
-    problems += [f"{where} does not describe {name}. Add it to exercises or quizzes." for name in lacking]
+    unknown, missing = sorted(described.keys() - answers), sorted(answers.keys() - described)
+    problems += [f"{where} describes {name}, which has no answer cell in the lesson." for name in unknown]
+    problems += [f"{where} does not describe {name}. Add it to exercises or quizzes." for name in missing]
     require_none(problems)
     for name, options in quiz_options(text).items():
         if options and options != (explained := sorted(described[name].explanations)):
@@ -61,8 +61,8 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
 
 
 def measured_exercises(course: Course, lesson: Lesson) -> set[str]:
-    """The exercises that the answer key judges by a metric: Exercise("name", ..., metric="..."), found without
-    running it, as it may need the blocks that are made first."""
+    """The exercises that the answer key judges by a metric: Exercise("name", ..., metric="..."). The key is not run,
+    because it may need blocks that are built later."""
     path = course.root / "solutions" / lesson.name / "answer_key.py"
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -74,7 +74,7 @@ def measured_exercises(course: Course, lesson: Lesson) -> set[str]:
 
 
 def _line_in(error: Exception, path: str) -> str:
-    """Where in the file at `path` the error came from, as " line 7"; empty where it came from elsewhere."""
+    """The line of the file at `path` that caused the error, as " line 7", or "" if it came from elsewhere."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f" line {lines[-1]}" if lines else ""
 
@@ -100,7 +100,7 @@ def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
 
 
 def keys_differ(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> bool:
-    """Whether `keys` say something else than the stored ones, beyond the last bits of float numbers."""
+    """Whether `keys` differ from the stored ones in more than the last bits of floats."""
     try:
         stored = load_keys(lesson.name, key_path(course, lesson))
     except (ValueError, KeyError, OSError):  # missing, or of another version
@@ -117,11 +117,12 @@ def key_differs(key: ExerciseKey, stored: ExerciseKey) -> bool:
 
 
 def same(a, b, tolerances: dict) -> bool:
-    """Whether two trees of tensors, numbers and texts are equal, floats within `tolerances`.
+    """Whether two trees of tensors, numbers and strings are equal, with floats within `tolerances`.
 
-    Tensors: relative to their largest number, or to 0.1 where that is smaller, so that rounding around 0 is no change.
+    The tolerance of a tensor is relative to its largest absolute value, or to 0.1 if that is larger, so that rounding
+    around 0 does not count as a change.
     """
-    if {type(a), type(b)} == {torch.Tensor, Stub}:  # near the line beyond which a sketch hides something
+    if {type(a), type(b)} == {torch.Tensor, Stub}:  # the size is near the limit above which tensors are sketched
         a, b = (sketched(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in (a, b))
     if type(a) is not type(b):
         return False
@@ -136,10 +137,10 @@ def same(a, b, tolerances: dict) -> bool:
     if isinstance(a, float):
         return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
     if isinstance(a, Stub) and a.name == b.name == SKETCH:
-        # A sketch's sums are of many numbers, and move further than each of them.
+        # The sums of a sketch add up many numbers, so they differ by more than each of them.
         (dtype, shape, *_, sums), (*_, others) = a.args, b.args
-        room = 100 * tolerances.get(getattr(torch, dtype), 0.0) * math.sqrt(math.prod(shape))
-        return a.args[:-1] == b.args[:-1] and bool(((sums - others).abs() <= room).all())
+        tolerance = 100 * tolerances.get(getattr(torch, dtype), 0.0) * math.sqrt(math.prod(shape))
+        return a.args[:-1] == b.args[:-1] and bool(((sums - others).abs() <= tolerance).all())
     if isinstance(a, Stub):
         return a.name == b.name and same(a.args, b.args, tolerances)
     return a == b

@@ -1,6 +1,6 @@
-"""One hand: what every lesson's text must look like, so that all lessons read as if one person had made them.
+"""The rules for the form of a lesson's text, so that all lessons read as if the same person had written them.
 
-A lesson is held to this once it opens with the map of the Transformer.
+They apply to lessons that open with the map of the Transformer.
 """
 
 import re
@@ -10,7 +10,7 @@ from helpers.authoring import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_PER_MINUTE = 120
-TIME_TOLERANCE = 0.10  # between the stated core minutes, course.toml's, and the sum of reading and exercises
+TIME_TOLERANCE = 0.10  # of the minutes in the lesson and in course.toml, from the sum of reading and exercises
 MAX_CORE_MINUTES = 100
 MAP = re.compile(r"^transformer_map\(\"([^\"]+)\"\)", re.MULTILINE)
 DIFFICULTY = re.compile(
@@ -18,11 +18,12 @@ DIFFICULTY = re.compile(
     r"(?: · (\d+) (bonus points|points|point))?$",
     re.MULTILINE,
 )
-RECAP, FURTHER = "Recap", "Going further"  # the core ends with its recap; extras follow under the second heading
+RECAP, FURTHER = "Recap", "Going further"  # the recap ends the core; extras follow under the second heading
 RAW = re.compile(r"[√_$^ᵀ\\]")
 
 
 def template_problems(text: LessonText) -> Iterator[str]:
+    """Yield a sentence for each broken rule."""
     maps = [name for cell in text.notebook.cells if cell.cell_type == "code" for name in MAP.findall(cell.source)]
     if not maps:
         return
@@ -37,9 +38,9 @@ def _prose(text: LessonText) -> list[str]:
     return [cell.source for cell in text.notebook.cells if cell.cell_type == "markdown"]
 
 
-def _titles(text: LessonText, of: str = "") -> list[str]:
-    """The headings that begin so."""
-    return [title for source in _prose(text) for title in headings(source) if title.startswith(of)]
+def _titles(text: LessonText, prefix: str = "") -> list[str]:
+    """The headings that begin with `prefix`."""
+    return [title for source in _prose(text) for title in headings(source) if title.startswith(prefix)]
 
 
 def _section(text: LessonText, title: str) -> str:
@@ -52,7 +53,7 @@ def _check_headings(text: LessonText, where: str) -> Iterator[str]:
     titles = _titles(text)
     for title in titles:
         if RAW.search(re.sub(r"`[^`]*`", "", title)):
-            yield f"{where}: the heading {title!r} holds raw notation. Say it in words."
+            yield f"{where}: the heading {title!r} contains raw notation. Say it in words."
     if not titles or not re.match(rf"{int(text.lesson.number)}\. ", titles[0]):
         yield f"{where}: the first heading must begin with {int(text.lesson.number)} and a dot."
     closing = [RECAP, FURTHER, "Further reading"]
@@ -62,14 +63,14 @@ def _check_headings(text: LessonText, where: str) -> Iterator[str]:
 
 
 def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
-    """Headings counted N.1, N.2, ... with the exercise's name, and below each the line of difficulty."""
+    """Headings have the numbers N.1, N.2, ... and the exercise's name, and the line of difficulty follows each."""
     number = int(text.lesson.number)
     titles = _titles(text, "Exercise ")
-    # A warm-up that pays nothing may do without a heading of its own.
+    # A warm-up without points does not need a heading.
     named = [name for name in text.exercises if any(f"`{name}`" in title for title in titles) or text.lesson.points]
     wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(named, 1)]
     if titles != wanted:
-        yield f"{where}: its exercises must have the headings {wanted}, and have {titles}."
+        yield f"{where}: the headings of its exercises must be {wanted}, but they are {titles}."
         return
     for title, name in zip(wanted, named, strict=True):
         match = DIFFICULTY.search(_section(text, title))
@@ -80,7 +81,7 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
         points = {**text.lesson.points, **text.lesson.bonus}.get(name)
         if points is not None and (float(match[5] or 0), match[6] == "bonus points") != (points, bonus):
             kind = "bonus points" if bonus else "points"
-            yield f"{where}: {title} says other points than course.toml: {points:g} {kind}."
+            yield f"{where}: {title} has other points than course.toml, which gives {points:g} {kind}."
         if bonus and "**Extra**" not in match[0]:
             yield f"{where}: {title} is a bonus; its line of difficulty must begin with **Extra**."
         if bonus and f"# {title}\n" in core_prose(text):
@@ -92,7 +93,7 @@ def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
     titles = _titles(text, "Quiz")
     wanted = [f"Quiz {int(text.lesson.number)}.{k}" for k in range(1, len(quizzes) + 1)]
     if titles != wanted:
-        yield f"{where}: its quizzes must have the headings {wanted}, and have {titles}."
+        yield f"{where}: the headings of its quizzes must be {wanted}, but they are {titles}."
         return
     for title, options in zip(wanted, quizzes.values(), strict=True):
         if len(options) < 2 or options != [chr(ord("a") + k) for k in range(len(options))]:
@@ -100,14 +101,14 @@ def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
 
 
 def quiz_options(text: LessonText) -> dict[str, list[str]]:
-    """The letters of each quiz's options, read below the heading that the template gives it."""
+    """The letters of each quiz's options, from the section below its heading."""
     names, number = filter(is_quiz, text.answers), int(text.lesson.number)
     sections = {name: _section(text, f"Quiz {number}.{k}") for k, name in enumerate(names, 1)}
     return {name: re.findall(r"^- \*\*([a-z])\*\* \S", lines, re.MULTILINE) for name, lines in sections.items()}
 
 
 def _check_lines(text: LessonText, where: str) -> Iterator[str]:
-    """A line that begins with a number and a dot turns into a list, wherever it stands."""
+    """Lines must not begin with a number and a dot by accident, because Markdown turns them into lists."""
     for source in _prose(text):
         before, fenced = "", False
         for line in source.split("\n"):
@@ -123,14 +124,14 @@ def _check_lines(text: LessonText, where: str) -> Iterator[str]:
 
 
 def core_prose(text: LessonText) -> str:
-    """The Markdown that a learner reads in the core, up to the heading Going further: no model answers."""
+    """The Markdown that a learner reads in the core, up to the heading Going further, without model answers."""
     cells = [cell for cell in text.notebook.cells if cell.cell_type == "markdown"]
     prose = "\n".join(cell.source for cell in cells if not cell.metadata.get("nbgrader", {}).get("solution"))
     return re.split(rf"^#+ {FURTHER}$", prose, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def minutes_of(prose: str) -> float:
-    """Reading at WORDS_PER_MINUTE, and what exercises and written questions state."""
+    """The minutes for reading, at WORDS_PER_MINUTE, plus those that exercises and written questions state."""
     words = len(re.sub(r"<[^>]+>", " ", prose).split())
     stated = sum(int(match[4]) for match in DIFFICULTY.finditer(prose))
     stated += sum(map(int, re.findall(r"graded by hand,.*?(\d+) minutes", prose, re.DOTALL)))
@@ -145,21 +146,21 @@ def _check_time(text: LessonText, where: str) -> Iterator[str]:
         return
     for place, minutes in ((where, int(stated[1])), ("course.toml", text.lesson.minutes)):
         if abs(minutes - needed) > TIME_TOLERANCE * needed:
-            needs = f"reading and exercises of the core need about {needed:.0f}"
-            yield f"{place} gives {text.lesson.name} {minutes} minutes; {needs}."
+            estimate = f"reading and exercises of the core need about {needed:.0f}"
+            yield f"{place} gives {text.lesson.name} {minutes} minutes, but {estimate}."
     if int(stated[1]) > MAX_CORE_MINUTES:
         yield f"{where}: the core may take at most {MAX_CORE_MINUTES} minutes. Move parts to {FURTHER}, or cut."
 
 
 def check_captions(notebook, lesson) -> None:
-    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. Raises BuildError if they are not."""
+    """Raise BuildError unless the notebook's figures are numbered N.1, N.2, ... in order, and are not too wide."""
     outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
     shown = "\n".join("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
     numbers = re.findall(r">Figure (\d+\.\d+)\.", shown)
     wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(numbers) + 1)]
     if numbers != wanted:
-        numbered = f"its figures are numbered {', '.join(numbers)}"
-        raise BuildError(f"{lesson.name}: {numbered}; they must count up from {wanted[0]}.")
+        found = f"its figures are numbered {', '.join(numbers)}"
+        raise BuildError(f"{lesson.name}: {found}, but they must be numbered in order, from {wanted[0]}.")
     for width in map(int, re.findall(r'<img [^>]*?width="(\d+)"', shown)):
         if width > 840:
-            raise BuildError(f"{lesson.name}: a figure is {width} pixels wide; 840 (8.6 inches) are the most.")
+            raise BuildError(f"{lesson.name}: a figure is {width} pixels wide, but the limit is 840 (8.6 inches).")

@@ -1,4 +1,4 @@
-"""The machine on the book's home page: the map as HTML with links, and the numbers that docs/book/live runs it on."""
+"""The live translator on the book's home page: its map as HTML with links, and the data that docs/book/live needs."""
 
 import base64
 import json
@@ -17,9 +17,9 @@ from helpers.translator.evaluation import MAX_WORDS, unseen
 from helpers.translator.trained import WEIGHTS
 from helpers.translator.word_ids import english_list, french_list
 
-FOLDER = "live"  # of the site
+FOLDER = "live"  # in the site
 SCRIPTS = ("machine", "mistakes", "views", "drawing", "live")
-SENTENCES = 24  # that the page measures its loss on
+SENTENCES = 24  # for measuring the loss on the page
 EXAMPLES = (
     "jane visits africa in september",
     "the black cat sees a red apple",
@@ -46,7 +46,7 @@ MAP = Path(__file__).with_name("live.html.jinja")
 
 
 def write_live(home: Course, folder: Path) -> None:
-    """Write the machine's scripts and numbers into `folder` of the site."""
+    """Write the translator's scripts, weights and vocabulary into `folder` of the site."""
     shutil.copytree(home.root / "docs" / "book" / "live", folder)
     weights, batch = (resources.files("helpers.translator") / WEIGHTS).read_bytes(), unseen(SENTENCES)
     numbers = {
@@ -63,12 +63,12 @@ def write_live(home: Course, folder: Path) -> None:
 
 
 def live_machine(home: Course) -> str:
-    """Markdown: the machine's map, whose boxes are links to lessons until scripts make them work, and what it is."""
+    """The Markdown of the translator's map and its description. Without scripts, the boxes are links to lessons."""
     count = sum(value.numel() for value in state().values())
     description = (
-        f"This is the network that you write in lessons 1 to 11, at work in this page: a translator of {count:,} "
-        f"numbers, trained before lesson 1. It is small: it knows {len(english_list) - 1} English words, and it was "
-        "trained on made-up sentences only. Type one, click a box of the map, put a mistake in. Nothing that you type "
+        f"This is the network that you write in lessons 1 to 11, running on this page: a translator with {count:,} "
+        f"parameters, trained in advance. It knows only {len(english_list) - 1} English words, because it was trained "
+        "on made-up sentences. Type a sentence, click a box of the map, or put in a mistake. Nothing that you type "
         "leaves the page."
     )
 

@@ -1,7 +1,7 @@
-"""`course pack`: the learner edition as one zip, without solutions, key sources, authoring, grading and tests; and the
-grader of a lesson, as Gradescope takes it.
+"""`course pack`: write the learner edition as one zip, or the autograder of a lesson for Gradescope.
 
-Gradescope unpacks the zip into /autograder/source, runs setup.sh once, and run_autograder for each submission:
+The learner edition has no solutions, key sources, authoring, grading and tests. Gradescope unpacks the autograder into
+/autograder/source, runs setup.sh once, and run_autograder for each submission:
 https://gradescope-autograders.readthedocs.io/en/latest/specs/
 """
 
@@ -16,11 +16,11 @@ from helpers.course import Course, CourseError, Lesson, course
 from helpers.released import told_of_working_copies, working_copies
 
 NAME = "attention-course"
-LARGEST = 8_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
-DATE = (2020, 1, 1, 0, 0, 0)  # of every file, so that the same course gives the same bytes
-OTHER_WINGS = ("authoring", "grading", "classroom")
+LARGEST = 8_000_000  # bytes, because learners upload it to Colab next to a notebook
+DATE = (2020, 1, 1, 0, 0, 0)  # of every file, so that the same course always gives the same bytes
+NOT_FOR_LEARNERS = ("authoring", "grading", "classroom")
 SCRIPTS = Path(__file__).with_name("gradescope")
-NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *OTHER_WINGS)
+NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *NOT_FOR_LEARNERS)
 ABOUT = """\
 How a Transformer's attention works: {what}. Version {version}.
 
@@ -40,13 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="*",
         metavar="LESSON",
-        help="pack up to this lesson, such as 04_scaling; all if none is given. `gradescope LESSON`: its autograder",
+        help="pack up to this lesson, such as 04_scaling (default: all lessons); `gradescope LESSON`: its autograder",
     )
-    parser.add_argument("--output", type=Path, help="the zip to write; attention-course[-LESSON].zip if none is given")
+    parser.add_argument("--output", type=Path, help="the zip to write (default: attention-course[-LESSON].zip)")
     parser.add_argument(
         "--unsafe",
         action="store_true",
-        help="gradescope only: answers run without a sandbox, beside the grader's files",
+        help="gradescope only: run answers without a sandbox, with access to the grader's files",
     )
 
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         size = write_zip(_grader(home, last, args.unsafe), path) if gradescope else pack(home, last, path)
     except OSError as error:
         reason = error.strerror
-        raise CourseError(f"{path} could not be written: {reason}. Choose another place with --output.") from None
+        raise CourseError(f"{path} could not be written: {reason}. Choose another path with --output.") from None
     what = f"{'the grader of' if gradescope else 'up to'} {last.name}" if last else "all lessons"
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     packed = [lesson.name for lesson in _up_to(home, last)]
@@ -75,19 +75,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def pack(home: Course, last: Lesson | None, path: Path) -> int:
-    """Write the edition up to `last` (None: the whole course) to `path`, in one folder, and return its size in bytes.
+    """Write the edition up to `last` (None: the whole course) as a zip to `path`. Returns its size in bytes.
 
-    Raises CourseError if a lesson is not built, or if the zip would be larger than LARGEST.
+    Raises CourseError if a lesson is not built, or if the zip is larger than LARGEST.
     """
     folder = f"{NAME}-{last.name}" if last else NAME
     size = write_zip({f"{folder}/{name}": content for name, content in edition(home, last).items()}, path)
     if size > LARGEST:
-        raise CourseError(f"{path} is {size / 1e6:.1f} MB, and {LARGEST / 1e6:g} MB are the most. Pack fewer lessons.")
+        raise CourseError(f"{path} is {size / 1e6:.1f} MB, but the limit is {LARGEST / 1e6:g} MB. Pack fewer lessons.")
     return size
 
 
 def write_zip(files: dict[str, bytes], path: Path) -> int:
-    """The same files give the same bytes. Returns how many."""
+    """Write a zip whose bytes depend only on the files. Returns its size in bytes."""
     with zipfile.ZipFile(path, "w") as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, DATE)
@@ -98,7 +98,7 @@ def write_zip(files: dict[str, bytes], path: Path) -> int:
 
 
 def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
-    """What goes into the edition: contents by path. Blocks are solutions: only those of lessons before the last."""
+    """The files of the edition, path -> content. Blocks are solutions, so those of the last lesson are left out."""
     lessons = _up_to(home, last)
     what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
     files = {
@@ -121,9 +121,9 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
 
 
 def _grader(home: Course, lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
-    """What Gradescope needs for a lesson: contents by path. unsafe: answers run without a sandbox.
+    """The files of a lesson's autograder, path -> content. unsafe: run answers without a sandbox.
 
-    Its scripts write a results.json whatever happens: Gradescope's own words for a missing one tell a learner nothing.
+    The scripts always write a results.json, because Gradescope's own message for a missing one does not help a learner.
     """
     grader = (home.root / "helpers" / "grading").rglob("*")
     names = [
@@ -151,7 +151,7 @@ def _built(path: Path, lesson: Lesson) -> bytes:
 
 
 def _course_toml(home: Course, lessons: list[Lesson]) -> str:
-    """course.toml with the tables of `lessons` only."""
+    """course.toml with the tables of only these lessons."""
     head, *tables = re.split(r"(?m)^(?=\[\[lesson\]\])", (home.root / "course.toml").read_text(encoding="utf-8"))
     names = {lesson.name for lesson in lessons}
     return head + "".join(table for table in tables if re.search(r'^name = "(.+)"', table, re.M)[1] in names)

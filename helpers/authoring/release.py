@@ -1,6 +1,6 @@
-"""The learner's notebook, as nbgrader's own release makes it too: nbgrader_config.py takes its settings here.
+"""Make the learner's notebook, exactly as nbgrader's own release does with the settings of nbgrader_config.py.
 
-It keeps the pictures that need no answer, so that it is worth looking at before it is run.
+The pictures that don't depend on an answer are kept, so that the notebook is worth reading before it is run.
 """
 
 import ast
@@ -15,15 +15,15 @@ from traitlets.config import Config
 from helpers.released import released_cell, without_answer
 
 KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
-LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
-ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner shall guess what the next cells show
-# Below an explorer's picture, which stands still until it has run.
+LIVE = {"check", "progress", "at_work", "or_finished"}  # functions that show a learner's own work
+ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner should predict the next outputs
+# Shown below the picture of an explorer, which does not move until its cell has run.
 STILL = "<p><em>Run this cell to use the controls.</em></p>"
 FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls, with your own answers.</em></p>"
 
 
 class ClearAnswers(ClearSolutions):
-    """nbgrader's ClearSolutions, as helpers/released/ has it."""
+    """nbgrader's ClearSolutions, with the rules of helpers/released/."""
 
     def preprocess_cell(self, cell, resources, cell_index):
         if cell.metadata.get("nbgrader", {}).get("solution"):
@@ -32,17 +32,17 @@ class ClearAnswers(ClearSolutions):
 
 
 class ClearOutputs(ClearOutput):
-    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order, and of
-    explorers the picture that they open with.
+    """nbgrader's ClearOutput, except that it keeps figures that don't depend on answers, and the first pictures of
+    explorers, up to KEPT bytes in the notebook's order.
 
-    A figure below the words *predict before you run* goes: it is the answer.
+    A figure below words such as *predict before you run* is removed, because it is the answer.
     """
 
     def preprocess(self, nb, resources):
-        self.kept, room = {}, KEPT
+        self.kept, remaining = {}, KEPT
         for index, below in given_figures(nb).items():
-            room -= len(str(nb.cells[index].outputs))
-            if room >= 0:
+            remaining -= len(str(nb.cells[index].outputs))
+            if remaining >= 0:
                 self.kept[index] = below
         return super().preprocess(nb, resources)
 
@@ -54,21 +54,22 @@ class ClearOutputs(ClearOutput):
             if output.output_type == "execute_result":
                 output.execution_count = None
         if self.kept[cell_index]:
-            shown = cell.outputs[-1].data  # a trained model's explorer has its other pictures there too
+            shown = cell.outputs[-1].data  # drops the other pictures of a trained model's explorer
             page = shown["text/html"] + self.kept[cell_index]
             cell.outputs[-1].data = {"text/html": page, "text/plain": shown["text/plain"]}
         return cell, resources
 
 
 def given_figures(notebook) -> dict[int, str]:
-    """The cells that show a picture and give no answer away, by their indices, with what shall stand below it.
+    """The cells that show a picture without giving an answer away: index -> the HTML to put below the picture.
 
-    A figure rests on no answer, directly or by a variable; an explorer may. The text above asks for no prediction.
+    A figure must not depend on an answer, directly or through variables, while an explorer may. Pictures below a
+    request for a prediction are left out.
     """
-    learners, figures, asked = set(LIVE), {}, False
+    learners, figures, to_predict = set(LIVE), {}, False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
-            asked = bool(ASKED.search(cell.source))
+            to_predict = bool(ASKED.search(cell.source))
             continue
         tree = ast.parse(cell.source)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -76,14 +77,14 @@ def given_figures(notebook) -> dict[int, str]:
         if answer.get("solution"):
             learners.add(answer["grade_id"])
         shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
-        if shown and "explore" in names and not asked:
+        if shown and "explore" in names and not to_predict:
             figures[index] = FINISHED if names & learners else STILL
         if answer or "explore" in names or names & learners:
-            # What such a cell makes or changes rests on an answer as well.
+            # Whatever such a cell defines or changes depends on an answer as well.
             stored = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
             learners |= {node.id for node in stored if isinstance(node, ast.Name)}
             learners |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        elif not asked and "<img " in shown:
+        elif not to_predict and "<img " in shown:
             figures[index] = ""
     return figures
 
@@ -98,7 +99,7 @@ def configure(config: Config) -> None:
 
 
 def student_notebook(solution) -> str:
-    """The text of the learner's .ipynb of a solution notebook, executed: what `nbgrader generate_assignment` makes."""
+    """The text of the learner's .ipynb, made from an executed solution as `nbgrader generate_assignment` makes it."""
     notebook = nbformat.from_dict({**solution, "cells": [released_cell(copy.deepcopy(one)) for one in solution.cells]})
     notebook, _ = ClearOutputs().preprocess(notebook, {})
     return nbformat.writes(notebook) + "\n"

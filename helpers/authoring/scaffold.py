@@ -1,4 +1,4 @@
-"""`course new LESSON EXERCISE`: a bonus exercise of a lesson, that builds at once and waits to be rewritten."""
+"""`course new LESSON EXERCISE`: add a bonus exercise to a lesson, which builds at once and is meant to be rewritten."""
 
 import argparse
 import re
@@ -14,7 +14,7 @@ SECTION = '''\
 #
 # **Extra** · Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 5 bonus points
 #
-# What it is for, and what it shall return.
+# What the exercise is for, and what the function returns.
 
 
 # %% nbgrader={{"solution": "{name}"}}
@@ -31,11 +31,11 @@ check({name})
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Where should one look?
+# Which operation do you need?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# What is the next step, in other words?
+# Which function does that?
 # </details>
 '''
 KEY = '''
@@ -48,7 +48,7 @@ exercises.append(
     Exercise("{name}", cases_{name}).with_mistakes("""
         squared: squared instead of doubled
             2 * x -> x**2
-            What does it make of 3?
+            What does your function return for 3?
     """)
 )
 '''
@@ -61,39 +61,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the exercise, and name each file. CourseError, with nothing written, where a name does not do."""
+    """Write the exercise, and print each file's name. Raises CourseError if a name is not allowed."""
     home = course()
     lesson, name = home.lesson(args.lesson), args.exercise
     if not EXERCISE.fullmatch(name):
-        raise CourseError(f"{name!r} is no name for an exercise: a Python name that begins with none of our own words.")
+        raise CourseError(f"{name!r} cannot name an exercise. Use a Python name without quiz_, written_ or check_.")
     for other in home.lessons:
         if name in {**other.points, **other.bonus}:
             raise CourseError(f"{other.name} has an exercise {name} already. Names are unique in the course.")
     for path, content in _with_exercise(home, lesson, name).items():
         path.write_text(content, encoding="utf-8", newline="\n")
         print(path.relative_to(home.root).as_posix())
-    print(f"Rewrite what these hold, and list three other right answers in tests/accepted_variants/{lesson.topic}.py.")
+    print(f"Rewrite these, and add three other correct answers to tests/accepted_variants/{lesson.topic}.py.")
     print(f"Then: course build {lesson.name} && pytest tests/test_mutation_score.py -k {lesson.name}-{name}")
     return 0
 
 
 def _with_exercise(home: Course, lesson: Lesson, name: str) -> dict[Path, str]:
-    """Text, key and course.toml with the exercise below the last one: a bonus, as the points of all others are 100."""
+    """Add the exercise to text, key and course.toml, as a bonus, because the other points must stay 100 in total."""
     folder, toml = home.root / "solutions" / lesson.name, home.root / "course.toml"
     paths = folder / f"{lesson.name}.py", folder / "answer_key.py", toml
     try:
         text, key, tables = (path.read_text("utf-8") for path in paths)
     except OSError as error:
         raise CourseError(f"{error.filename} cannot be read ({error.strerror}), so nothing was written.") from None
-    if lacking := [word for word in ("Exercise", "tensor_cases") if not re.search(rf"\b{word}\b", key)]:
-        key = key.replace(IMPORT, f"{IMPORT}{', '.join(lacking)}\n{IMPORT}", 1)
+    if missing := [word for word in ("Exercise", "tensor_cases") if not re.search(rf"\b{word}\b", key)]:
+        key = key.replace(IMPORT, f"{IMPORT}{', '.join(missing)}\n{IMPORT}", 1)
     sections = list(re.finditer(r"^# %% \[markdown\]\n(?:#\n)*# ##+ (.*)$", text, re.MULTILINE))
     exercises = [number for number, heading in enumerate(sections) if heading[1].startswith("Exercise ")]
     after = sections[exercises[-1] + 1 :] if exercises else []
-    place = after[0].start() if after else len(text)
+    position = after[0].start() if after else len(text)
     section = SECTION.format(number=int(lesson.number), k=len(exercises) + 1, name=name)
-    mine = rf'(^name = "{lesson.name}"\n(?:(?!\[\[lesson).*\n)*)'
-    before, table, behind = re.split(mine, tables, maxsplit=1, flags=re.MULTILINE)
+    pattern = rf'(^name = "{lesson.name}"\n(?:(?!\[\[lesson).*\n)*)'
+    before, table, rest = re.split(pattern, tables, maxsplit=1, flags=re.MULTILINE)
     table = table.rstrip("\n") + ("" if "[lesson.bonus]" in table else "\n[lesson.bonus]") + f"\n{name} = 5\n\n"
-    texts = f"{text[:place].rstrip()}\n\n{section}\n{text[place:]}", f"{key.rstrip()}\n{KEY.format(name=name)}"
-    return dict(zip(paths, (*texts, (before + table + behind).rstrip("\n") + "\n"), strict=True))
+    texts = f"{text[:position].rstrip()}\n\n{section}\n{text[position:]}", f"{key.rstrip()}\n{KEY.format(name=name)}"
+    return dict(zip(paths, (*texts, (before + table + rest).rstrip("\n") + "\n"), strict=True))

@@ -1,4 +1,4 @@
-"""The set-up cell of every notebook: it finds the course's `helpers` and says in words what to do where it cannot."""
+"""The set-up cell of every notebook, which finds the course's `helpers`, or explains what to do if it cannot."""
 
 from helpers import __version__
 from helpers.course import Course

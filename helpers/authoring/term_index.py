@@ -1,4 +1,4 @@
-"""The index of the web edition: the lessons that use each term of the glossary, and the number of each exercise."""
+"""The index of the web edition: each glossary term with the lessons that use it, and each exercise with its number."""
 
 import re
 
@@ -12,12 +12,12 @@ def index_page(glossary: str, prose: dict[str, str]) -> str:
     for text in prose.values():
         entries |= {f"`{match['name']}`": f"exercise {match['number']}" for match in EXERCISE.finditer(text)}
     lines = [f"- {term}: {entries[term]}" for term in sorted(entries, key=lambda term: term.strip("`").lower())]
-    introduction = "Terms with the lessons that use them, in bold the one that introduces them, and exercises by name."
+    introduction = "Terms, with the lessons that use them (the one that introduces a term is bold), and exercises."
     return "\n".join(["# Index", "", introduction, "", *lines, ""])
 
 
 def _lessons_of(term: str, first: str, prose: dict[str, str]) -> str:
-    """*lesson 3, lesson 5*: where the term stands, under any of the names that the glossary gives it."""
+    """The lessons that mention the term under any of its names in the glossary, such as *lesson 3, lesson 5*."""
     names = "|".join(re.escape(name) for name in re.split(r", | \(|\)", term) if name)
     mentioned = re.compile(rf"(?<!\w)({names})s?(?!\w)", re.IGNORECASE)
     numbers = [int(number) for number, text in prose.items() if int(number) == int(first) or mentioned.search(text)]

@@ -1,4 +1,4 @@
-"""A lesson's text (jupytext py:percent) read into a notebook with nbgrader's full metadata, and checked."""
+"""Read a lesson's text (jupytext py:percent) into a notebook with nbgrader's full metadata, and check it."""
 
 import ast
 import re
@@ -19,10 +19,10 @@ from helpers.course import Course, Lesson
 from helpers.released import BEGIN, END, solution_of
 
 LONGEST_CELL = 25  # lines
-FIRST = "  # Run the set-up cell at the top first."  # where nobody has, Python's error shows this line
+FIRST = "  # Run the set-up cell at the top first."  # If nobody has, Python's error message shows this line.
 FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
-METADATA = {  # no version of the building machine
+METADATA = {  # without versions, which depend on the computer
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
@@ -30,8 +30,8 @@ METADATA = {  # no version of the building machine
 
 @dataclass
 class LessonText:
-    """A lesson's text. notebook: with solutions, without outputs. The others: source by name of its code answer cells,
-    its check cells, and its cells for a written answer."""
+    """A lesson's text. notebook: with solutions, without outputs. answers, checks and written: name -> source, for the
+    code answer cells, the check cells, and the cells for written answers."""
 
     lesson: Lesson
     notebook: NotebookNode
@@ -41,7 +41,7 @@ class LessonText:
 
     @property
     def exercises(self) -> list[str]:
-        """Names of the exercises in order, quizzes left out."""
+        """The names of the exercises in order, without quizzes."""
         return [name for name in self.answers if not is_quiz(name)]
 
 
@@ -50,11 +50,11 @@ def is_quiz(name: str) -> bool:
 
 
 def read_lesson(
-    course: Course, lesson: Lesson, more: Callable[[LessonText], Iterable[str]] = lambda text: ()
+    course: Course, lesson: Lesson, more_rules: Callable[[LessonText], Iterable[str]] = lambda text: ()
 ) -> LessonText:
-    """Read and check the text of `lesson`. more: sentences about what breaks further rules.
+    """Read and check the text of `lesson`. more_rules: returns a sentence for each further rule that is broken.
 
-    Raises one BuildError if the text is missing, or for all that breaks the rules of docs/authoring.md.
+    Raises BuildError if the text is missing or breaks a rule of docs/authoring.md; the message names all problems.
     """
     path = course.root / "solutions" / lesson.name / f"{lesson.name}.py"
     where = path.relative_to(course.root).as_posix()
@@ -80,31 +80,31 @@ def read_lesson(
         cells.insert(0, new_markdown_cell(badges(course, lesson)))
     problems += _name_cells(cells, where)
     require_none(problems)
-    require_none([*_check_rules(text, where), *more(text)])
+    require_none([*_check_rules(text, where), *more_rules(text)])
     for cell in cells:
-        if cell.cell_type == "markdown":  # JupyterLab leaves no room between a fold and what follows it
+        if cell.cell_type == "markdown":  # JupyterLab leaves no space below a fold
             cell.source = cell.source.replace("<details>", FOLD)
     return text
 
 
 def require_none(problems: list[str]) -> None:
-    """BuildError that says all problems, one a line; an author mends them in one go."""
+    """Raise a BuildError with all problems, one per line, so that an author can fix them together."""
     if problems:
         raise BuildError("\n".join(dict.fromkeys(problems)))
 
 
 def _expand(cell, text: LessonText, course: Course, where: str) -> None:
-    """Fill in nbgrader's metadata from the short form, and the set-up cell's source."""
+    """Replace the short form of nbgrader's metadata by the full one, and fill in the set-up cell's source."""
     short = cell.metadata.pop("nbgrader", None)
     if "setup" in cell.metadata.get("tags", []):
         cell.source = set_up_source(course, text.lesson.name)
         cell.metadata["nbgrader"] = _nbgrader("setup", locked=True)
-        # Folded to its first line, in JupyterLab and in Colab: it is plumbing.
+        # JupyterLab and Colab fold the cell to its first line, because learners need not read it.
         cell.metadata["jupyter"], cell.metadata["cellView"] = {"source_hidden": True}, "form"
         return
     if short is None:
         if BEGIN in cell.source or END in cell.source:
-            raise BuildError(f"{where}: a solution stands outside an answer cell:\n{cell.source}")
+            raise BuildError(f"{where}: a solution is outside an answer cell:\n{cell.source}")
         return
     kinds = {
         "solution": ("code", text.answers, "answer cell"),
@@ -134,18 +134,18 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
 
 
 def _nbgrader(grade_id: str, grade=False, locked=False, solution=False, **points) -> dict:
-    told = {"grade": grade, "grade_id": grade_id, "locked": locked, "solution": solution}
-    return {**told, "schema_version": 3, "task": False, **points}
+    flags = {"grade": grade, "grade_id": grade_id, "locked": locked, "solution": solution}
+    return {**flags, "schema_version": 3, "task": False, **points}
 
 
 def _length(source: str) -> int:
-    """The lines of a cell, without what a specification needs: docstrings, and the marks of a solution."""
+    """The number of a cell's lines, without docstrings and the marks of a solution."""
     plain = re.sub(r'^ *""".*?"""\n+', "", source, flags=re.DOTALL | re.MULTILINE)
     return sum(line.strip() not in (BEGIN, END) for line in plain.split("\n"))
 
 
 def headings(source: str) -> list[str]:
-    """The headings of a markdown cell, code fences left out."""
+    """The headings of a Markdown cell, without lines in code fences."""
     plain = re.sub(r"^\s*```.*?^\s*```", "", source, flags=re.DOTALL | re.MULTILINE)
     return [title.strip() for title in re.findall(r"^#{1,6} +(.+)", plain, re.MULTILINE)]
 
@@ -156,21 +156,21 @@ def _slug(heading: str) -> str:
 
 
 def _name_cells(cells: list, where: str) -> Iterator[str]:
-    """Cell ids: an nbgrader cell's own name, or the nearest heading and a counter. The same text gives the same ids."""
-    known: dict[str, str] = {}
+    """Set reproducible cell ids: an nbgrader cell's name, or the last heading and a counter."""
+    heading_of: dict[str, str] = {}
     slug, count = "start", 0
     for cell in cells:
         if cell.cell_type == "markdown":
             for heading in headings(cell.source):
                 slug, count = _slug(heading), 0
-                if slug in known:
-                    yield f"{where}: the headings {known[slug]!r} and {heading!r} read alike. Reword one."
-                known[slug] = heading
+                if slug in heading_of:
+                    yield f"{where}: the headings {heading_of[slug]!r} and {heading!r} are too similar. Reword one."
+                heading_of[slug] = heading
         if "nbgrader" in cell.metadata:
             cell["id"] = cell.metadata["nbgrader"]["grade_id"][:64]
         else:
             count += 1
-            cell["id"] = f"{slug}--{count}"  # two dashes: no name and no heading alone has them
+            cell["id"] = f"{slug}--{count}"  # names and headings never have two dashes
     for cell_id, count in Counter(cell["id"] for cell in cells).items():
         if count > 1:
             yield f"{where}: two cells would have the id {cell_id}. Rename an exercise or a heading."
@@ -184,14 +184,14 @@ def _check_rules(text: LessonText, where: str) -> Iterator[str]:
         lines = _length(cell.source)
         plumbing = "setup" in cell.metadata.get("tags", [])  # folded
         if cell.cell_type == "code" and lines > LONGEST_CELL and not plumbing:
-            advice = "Split it or move plumbing to helpers."
-            yield f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. {advice}"
+            limit = f"the limit is {LONGEST_CELL}. Split it, or move code to helpers."
+            yield f"{where}: cell {cell['id']} has {lines} lines, but {limit}"
     for name, source in text.answers.items():
         if name not in text.checks:
             yield f"{where}: {name} has an answer cell and no check cell."
         marks = re.findall(f"{BEGIN}|{END}", source)
         if not marks or marks != [BEGIN, END] * (len(marks) // 2):
-            yield f"{where}: {name} needs one {BEGIN} and one {END}, in this order, or such pairs."
+            yield f"{where}: {name} needs one {BEGIN} and one {END}, in this order, or several such pairs."
         if re.search(rf"^class .*(\n( .*)?)*\n {{4}}{BEGIN}", source, re.MULTILINE):
             yield f"{where}: {name} has a solution region between its methods. Put one into each method."
         if name not in defined_names(source):
@@ -206,7 +206,7 @@ def _check_points(text: LessonText, where: str) -> Iterator[str]:
     lesson = text.lesson
     paid, present = {**lesson.points, **lesson.bonus}, {*text.answers, *text.written}
     for name in sorted(set(lesson.points) & set(lesson.bonus)):
-        yield f"course.toml: {name} of {lesson.name} stands under points and under bonus. Keep one."
+        yield f"course.toml: {name} of {lesson.name} is under points and under bonus. Keep one."
     if not lesson.points:
         return
     for name in sorted(set(paid) - present):
@@ -218,8 +218,8 @@ def _check_points(text: LessonText, where: str) -> Iterator[str]:
 
 
 def _check_hints(text: LessonText, where: str) -> Iterator[str]:
-    """Two hints in the section of each exercise, none of which holds a line of the solution."""
-    sections: list[list] = [[]]  # each begins at a cell with a heading
+    """Each exercise needs two hints in its section, and no hint may contain a line of the solution."""
+    sections: list[list] = [[]]  # each begins with a heading
     for cell in text.notebook.cells:
         if cell.cell_type == "markdown" and headings(cell.source):
             sections.append([])
@@ -242,7 +242,7 @@ def is_answer(cell) -> bool:
 
 
 def solution_lines(source: str) -> list[str]:
-    """What the solution regions of an answer cell say, line by line: no comments, no white space, no bare `return`."""
+    """The lines of an answer cell's solution regions, without comments, white space and a leading `return`."""
     lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in solution_of(source).split("\n")]
     return [line for line in lines if line]
 

@@ -1,4 +1,4 @@
-"""`course collect PATH [LESSON]`: what a platform gave, to where `course grade` reads it, and who is missing."""
+"""`course collect PATH [LESSON]`: put a platform's download where `course grade` reads it, and list who is missing."""
 
 import argparse
 import contextlib
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from helpers.classroom.collected import Source, kept_roster, named, put_aside, read_sources, store, write_sources
-from helpers.classroom.platforms import AGAIN, NAMES, HandIn, submissions
-from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
+from helpers.classroom.collected import Source, kept_roster, put_aside, read_sources, store, unique_names, write_sources
+from helpers.classroom.platforms import AGAIN, NAMES, Upload, submissions
+from helpers.classroom.roster import LONGEST, Person, enroll, known_students, owner_of, read_roster, unlisted_name
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, lateness, read_due
@@ -24,7 +24,7 @@ from helpers.grading.notebook_file import ENDINGS
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release
 
-SHOWN = 12  # names in one line of the terminal
+SHOWN = 12  # the most names in one line of the terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     notes: list[str] = []
     roster = read_roster(args.roster, class_zone(folders), notes) if args.roster else []
     try:
-        with tempfile.TemporaryDirectory() as room:
-            outcomes, more = collect(folders, args.path, lesson, roster, Path(room))
-        notes += more
+        with tempfile.TemporaryDirectory() as scratch:
+            outcomes, more_notes = collect(folders, args.path, lesson, roster, Path(scratch))
+        notes += more_notes
         for outcome in outcomes if args.roster else ():
             shutil.copyfile(args.roster, kept_roster(folders, outcome.lesson))
     except OSError as error:
@@ -61,24 +61,27 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class Outcome:
-    """What became of the submissions of one lesson, by student."""
+    """The result of collecting one lesson, by student."""
 
     lesson: str
     platforms: set[str] = field(default_factory=set)
-    became: dict[str, str] = field(default_factory=dict)  # "new", "unchanged", "newer" or "older"
-    twice: dict[str, Path] = field(default_factory=dict)  # where the one lies that does not count
+    became: dict[str, str] = field(default_factory=dict)  # "new", "newer" or "unchanged"
+    twice: dict[str, Path] = field(default_factory=dict)  # folder of the submission that does not count
     misplaced: dict[str, str] = field(default_factory=dict)
     late: dict[str, str] = field(default_factory=dict)
     due: str = ""  # in the class's own time
     missing: list[str] = field(default_factory=list)
-    strangers: list[str] = field(default_factory=list)  # whom the roster does not name
+    unlisted: list[str] = field(default_factory=list)  # not in the roster
 
 
 @dataclass
 class _Part:
-    """What a submission holds of one lesson. lesson: what the notebook says; target: for which it was handed in."""
+    """The part of an upload that belongs to one lesson.
 
-    hand_in: HandIn
+    lesson: as the notebook itself says. target: the lesson that it was submitted for.
+    """
+
+    upload: Upload
     lesson: str
     target: str
     notebook: Found | None
@@ -87,28 +90,28 @@ class _Part:
 
 
 def collect(
-    folders: Folders, path: Path, lesson: str | None, roster: list[Person], room: Path
+    folders: Folders, path: Path, lesson: str | None, roster: list[Person], scratch: Path
 ) -> tuple[list[Outcome], list[str]]:
-    """Collect what lies at `path`, and return an outcome for each lesson and sentences on what a person should see.
+    """Collect the submissions at `path`. Returns an outcome for each lesson, and notes that a person should read.
 
-    lesson: None where the notebooks tell. room: an empty folder for what is unpacked.
+    lesson: None if the notebooks say which lesson they belong to. scratch: an empty folder to unpack into.
     """
     lessons = folders.lessons()
     releases = [course_release(folders.executed(name)) for name in lessons]
-    files = find_files(path, room)
-    hand_ins, notes = submissions(files.found, lessons, class_zone(folders))
+    files = find_files(path, scratch)
+    uploads, notes = submissions(files.found, lessons, class_zone(folders))
     notes = [*files.notes, *notes]
-    parts = list(_parts(hand_ins, lesson, releases, notes))
+    parts = list(_parts(uploads, lesson, releases, notes))
     if not parts:
         raise CourseError(" ".join([f"Nothing was collected: {path} holds no submission of a lesson.", *notes[:3]]))
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
         enrolled = enroll(gradebook, roster) if roster else []
         ids = {person.student for person in enrolled}
-        people = enrolled + [person for person in known(gradebook) if person.student not in ids]
-        numbers = {part.hand_in.id for part in parts if part.hand_in.platform == "moodle"}
+        people = enrolled + [person for person in known_students(gradebook) if person.student not in ids]
+        numbers = {part.upload.id for part in parts if part.upload.platform == "moodle"}
         if numbers and not numbers & {person.participant for person in people}:
-            # Moodle's numbers are those of one assignment: a worksheet of another one tells names only.
+            # Moodle numbers participants per assignment, so a worksheet of another assignment identifies nobody.
             people = [replace(person, participant="", submitted=None) for person in people]
         outcomes = []
         for target in sorted({part.target for part in parts}):
@@ -116,13 +119,13 @@ def collect(
             sources = read_sources(folders, target)
             parts_of_lesson = [part for part in parts if part.target == target]
             before = set(sources)
-            _name(parts_of_lesson, people, sources, notes)
-            _forget(gradebook, before - set(sources))
+            _identify_students(parts_of_lesson, people, sources, notes)
+            _remove_old_names(gradebook, before - set(sources))
             submitted = {person.student: person.submitted for person in people if person.submitted}
-            parts_of_lesson.sort(key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order))
+            parts_of_lesson.sort(key=lambda part: (part.upload.time or datetime.min, part.upload.order))
             for part in parts_of_lesson:
-                part.hand_in.time = part.hand_in.time or submitted.get(part.student)
-                _keep(folders, part, sources, outcome)
+                part.upload.time = part.upload.time or submitted.get(part.student)
+                _store(folders, part, sources, outcome)
             for person in enrolled:
                 if person.participant and person.student not in sources:
                     sources[person.student] = Source("moodle", person.participant)
@@ -130,120 +133,121 @@ def collect(
             _register(gradebook, sources, people)
             due = read_due(folders, gradebook, target)
             outcome.due = str(due)
-            _late(gradebook, sources, outcome, due)
+            _note_late(gradebook, sources, outcome, due)
             handed_in = set(find_submissions(folders.submitted, target))
-            outcome.missing = sorted({person.student for person in known(gradebook)} - handed_in)
+            outcome.missing = sorted({person.student for person in known_students(gradebook)} - handed_in)
             if enrolled:
-                outcome.strangers = sorted((set(outcome.became) | set(outcome.misplaced)) - ids)
+                outcome.unlisted = sorted((set(outcome.became) | set(outcome.misplaced)) - ids)
             outcomes.append(outcome)
     return outcomes, notes
 
 
-def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
-    """Submissions, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
-    notebooks_of = [file for hand_in in hand_ins for name, file in hand_in.files if name.lower().endswith(ENDINGS)]
-    lessons_of = {file.path: lesson_of(file.path, releases) for file in notebooks_of}
-    hand_ins = [replace(hand_in, files=_without_other_lessons(hand_in, lessons_of, lesson)) for hand_in in hand_ins]
-    of_download: dict[tuple, Counter] = defaultdict(Counter)
-    for hand_in in hand_ins:
-        if hand_in.platform != "files":
-            found = {lessons_of[file.path][0] for _, file in hand_in.files if file.path in lessons_of}
-            of_download[hand_in.download].update(found - {None})
-    for hand_in in hand_ins:
-        common = of_download[hand_in.download].most_common(1)
+def _parts(uploads: list[Upload], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
+    """Split uploads by lesson. A platform's download is for one lesson, even if single notebooks are of another one."""
+    all_notebooks = [file for upload in uploads for name, file in upload.files if name.lower().endswith(ENDINGS)]
+    lessons_of = {file.path: lesson_of(file.path, releases) for file in all_notebooks}  # (lesson, changed answers)
+    uploads = [replace(upload, files=_own_files(upload, lessons_of, lesson)) for upload in uploads]
+    lessons_of_download: dict[tuple, Counter] = defaultdict(Counter)
+    for upload in uploads:
+        if upload.platform != "files":
+            found = {lessons_of[file.path][0] for _, file in upload.files if file.path in lessons_of}
+            lessons_of_download[upload.download].update(found - {None})
+    for upload in uploads:
+        common = lessons_of_download[upload.download].most_common(1)
         target = lesson or (common[0][0] if common else None)
         notebooks: dict[str | None, list[Found]] = {}
-        for name, file in hand_in.files:
-            of, _ = lessons_of.get(file.path, (None, -1))
-            if of is not None or name.lower().endswith(".ipynb"):
+        for name, file in upload.files:
+            own_lesson, _ = lessons_of.get(file.path, (None, -1))
+            if own_lesson is not None or name.lower().endswith(".ipynb"):
                 by_name = next((r.lesson for r in releases if r.lesson.lower() in "/".join(file.names).lower()), None)
-                notebooks.setdefault(of or target or by_name, []).append(file)
-        others = [(name, file) for name, file in hand_in.files if not any(file in them for them in notebooks.values())]
+                notebooks.setdefault(own_lesson or target or by_name, []).append(file)
+        all_of_upload = [file for files in notebooks.values() for file in files]
+        others = [(name, file) for name, file in upload.files if file not in all_of_upload]
         if target is None and None in notebooks:
-            notes.append(f"{hand_in.place}: its notebook does not say which lesson it belongs to; name the lesson.")
+            notes.append(f"{upload.place}: its notebook does not say which lesson it belongs to; name the lesson.")
         if not notebooks:
             expected = f"; {target}.ipynb was expected" if target else ""
-            notes.append(f"{hand_in.place}: no notebook was handed in{expected}.")
+            notes.append(f"{upload.place}: no notebook was handed in{expected}.")
         chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]
-        for of in chosen:
-            mine = notebooks.get(of, [])
+        for own_lesson in chosen:
+            mine = notebooks.get(own_lesson, [])
             best = max(mine, key=lambda file: lessons_of[file.path][1], default=None)
-            if hand_in.platform != "files":  # what else was handed in here is kept beside, where the grader names it
-                mine = [file for them in notebooks.values() for file in them]
-            named_so = [(name, file) for name, file in hand_in.files if file in mine]
-            if of or target:
-                yield _Part(hand_in, of or target, target or of, best, named_so + others)
+            if upload.platform != "files":  # keep the other notebooks too, because the grader's report names them
+                mine = all_of_upload
+            with_names = [(name, file) for name, file in upload.files if file in mine]
+            if own_lesson or target:
+                yield _Part(upload, own_lesson or target, target or own_lesson, best, with_names + others)
 
 
-def _without_other_lessons(
-    hand_in: HandIn, lessons_of: dict[Path, tuple[str | None, int]], lesson: str | None
+def _own_files(
+    upload: Upload, lessons_of: dict[Path, tuple[str | None, int]], lesson: str | None
 ) -> list[tuple[str, Found]]:
-    """The files of a submission; of a whole clone the notebooks of `lesson`, or else those that hold answers."""
-    cloned = [file for _, file in hand_in.files if file.of_clone and file.path in lessons_of]
+    """The files of an upload. From a whole clone, only the notebooks of `lesson` (or those with answers) are kept."""
+    cloned = [file for _, file in upload.files if file.of_clone and file.path in lessons_of]
     kept = [file for file in cloned if (lessons_of[file.path][0] == lesson if lesson else lessons_of[file.path][1] > 0)]
-    left = {file.path for file in cloned if file not in kept} if kept else set()
-    return [(name, file) for name, file in hand_in.files if file.path not in left]
+    dropped = {file.path for file in cloned if file not in kept} if kept else set()
+    return [(name, file) for name, file in upload.files if file.path not in dropped]
 
 
-def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], notes: list[str]) -> None:
-    """Say of each part who the student is. Two learners of one name never become one student."""
+def _identify_students(parts: list[_Part], people: list[Person], sources: dict[str, Source], notes: list[str]) -> None:
+    """Set each part's student. Two learners with the same name never become one student."""
     before = {(source.platform, source.id): student for student, source in sources.items() if source.id}
     by_name: dict[str, list[_Part]] = {}
     for part in parts:
-        hand_in = part.hand_in
-        person, sure = who(hand_in, people)
+        upload = part.upload
+        person, sure = owner_of(upload, people)
         if person is not None and sure:
             part.student = person.student
-            old = before.get((hand_in.platform, hand_in.id), part.student)
+            old = before.get((upload.platform, upload.id), part.student)
             if old != part.student:
                 del sources[old]
                 notes.append(
                     f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
                     "or both are graded."
                 )
-        elif (hand_in.platform, hand_in.id) in before:
-            part.student = before[hand_in.platform, hand_in.id]
+        elif (upload.platform, upload.id) in before:
+            part.student = before[upload.platform, upload.id]
         else:
-            names = Person("", hand_in.name).names
-            alike = person is None and sum(bool(names & one.names) for one in people) > 1
-            numbered = hand_in.platform in ("canvas", "brightspace") or alike
-            part.student = person.student if person else own_name(hand_in, numbered)
+            names = Person("", upload.name).names
+            ambiguous = person is None and sum(bool(names & other.names) for other in people) > 1
+            numbered = upload.platform in ("canvas", "brightspace") or ambiguous
+            part.student = person.student if person else unlisted_name(upload, numbered)
             by_name.setdefault(part.student, []).append(part)
-    sure_ids = {part.student: part.hand_in.id for part in parts if part.student not in by_name}
+    sure_ids = {part.student: part.upload.id for part in parts if part.student not in by_name}
     for student, same_name in by_name.items():
-        ids = {part.hand_in.id for part in same_name} | ({sure_ids[student]} if student in sure_ids else set())
+        ids = {part.upload.id for part in same_name} | ({sure_ids[student]} if student in sure_ids else set())
         source = sources.get(student)
-        if source is not None and source.platform == same_name[0].hand_in.platform and source.sha:
+        if source is not None and source.platform == same_name[0].upload.platform and source.sha:
             ids.add(source.id)
         if len(ids - {""}) > 1:
             for part in same_name:
-                part.student = own_name(part.hand_in, numbered=True)
+                part.student = unlisted_name(part.upload, numbered=True)
             students = " · ".join(sorted({part.student for part in same_name}))
             notes.append(
-                f"More than one learner is called {same_name[0].hand_in.name}; they are distinguished by number: "
-                f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) gives "
+                f"More than one learner is called {same_name[0].upload.name}; they are distinguished by number: "
+                f"{students}. A roster with the platform's ids (for Moodle, this assignment's grading worksheet) gives "
                 "them permanent names."
             )
 
 
-def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
-    """Store one part, and write down what became of it."""
-    hand_in, student = part.hand_in, part.student
-    files = named(_as_called(part), part.notebook, part.lesson)
+def _store(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
+    """Store one part, and note the result in `sources` and `outcome`."""
+    upload, student = part.upload, part.student
+    files = unique_names(_without_canvas_marks(part), part.notebook, part.lesson)
     if part.lesson != part.target:
         aside = put_aside(folders, part.target, student, files)
         outcome.misplaced[student] = f"handed in {part.lesson} (kept in {shown(aside)})"
         return
-    outcome.platforms.add(hand_in.platform)
-    place = hand_in.place
-    if hand_in.platform == "canvas":  # it takes a file back under its whole name
-        last = part.notebook or part.files[0][1]
-        place = last.names[len(hand_in.download)]
-    time = hand_in.time.isoformat() if hand_in.time else ""
-    new = Source(hand_in.platform, hand_in.id, place, hand_in.name, hand_in.email, hand_in.late, "", time)
-    became, place_of_other = store(folders, part.lesson, student, files, new, sources.get(student))
+    outcome.platforms.add(upload.platform)
+    place = upload.place
+    if upload.platform == "canvas":  # Canvas takes feedback back under the full file name
+        file = part.notebook or part.files[0][1]
+        place = file.names[len(upload.download)]
+    time = upload.time.isoformat() if upload.time else ""
+    new = Source(upload.platform, upload.id, place, upload.name, upload.email, upload.late, "", time)
+    became, folder = store(folders, part.lesson, student, files, new, sources.get(student))
     if became in ("older", "newer"):
-        outcome.twice[student] = place_of_other
+        outcome.twice[student] = folder
     if became == "older":
         outcome.became.setdefault(student, "unchanged")
         return
@@ -253,9 +257,9 @@ def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Ou
         sources[student] = new
 
 
-def _as_called(part: _Part) -> list[tuple[str, Found]]:
-    """Files under the names that the notebook's code reads: Canvas writes `-1` behind what was handed in again."""
-    if part.hand_in.platform != "canvas" or part.notebook is None:
+def _without_canvas_marks(part: _Part) -> list[tuple[str, Found]]:
+    """The part's files under the names that the notebook's code reads, because Canvas appends `-1` to resubmissions."""
+    if part.upload.platform != "canvas" or part.notebook is None:
         return part.files
     code = part.notebook.path.read_bytes()
     return [
@@ -265,25 +269,25 @@ def _as_called(part: _Part) -> list[tuple[str, Found]]:
 
 
 def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> None:
-    """Put whoever handed in into the gradebook, with e-mail and id where the platform's holds for all lessons."""
-    has = {person.student: person.platform_id for person in people}
+    """Add everyone who submitted to the gradebook, with e-mail, and with the platform's id if all lessons share it."""
+    ids = {person.student: person.platform_id for person in people}
     for student, source in sources.items():
         numbered = source.platform in ("canvas", "brightspace") and source.id.isdigit()
-        facts = {"lms_user_id": source.id} if numbered and not has.get(student) else {}
-        facts |= {"email": one_line(source.email, LONGEST)} if source.email and student not in has else {}
-        if facts or student not in has:
+        facts = {"lms_user_id": source.id} if numbered and not ids.get(student) else {}
+        facts |= {"email": one_line(source.email, LONGEST)} if source.email and student not in ids else {}
+        if facts or student not in ids:
             gradebook.update_or_create_student(student, **facts)
 
 
-def _forget(gradebook, students: set[str]) -> None:
-    """Take old names out of the gradebook, where nothing was graded under them."""
+def _remove_old_names(gradebook, students: set[str]) -> None:
+    """Remove old names from the gradebook, unless something was graded under them."""
     for student in [student for student in gradebook.students if student.id in students and not student.submissions]:
         gradebook.remove_student(student.id)
 
 
-def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> None:
-    """Who came after nbgrader's due date, extensions and grace included; without a time, who is late by the platform's
-    word."""
+def _note_late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> None:
+    """Note who submitted after nbgrader's due date, with extensions and the grace period taken into account. If a
+    submission has no time, the platform's own mark decides."""
     from nbgrader.api import MissingEntry
 
     for student in outcome.became:
@@ -300,28 +304,29 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
 
 
 def summary(outcomes: list[Outcome], notes: list[str]) -> list[str]:
+    """The lines that the terminal shows."""
     lines = []
     for outcome in outcomes:
         counts = Counter(outcome.became.values())
-        told = [f"{counts[word]} {word}" for word in ("new", "newer", "unchanged") if counts[word]]
+        counted = [f"{counts[word]} {word}" for word in ("new", "newer", "unchanged") if counts[word]]
         source = " and ".join(sorted(NAMES[name] for name in outcome.platforms if name in NAMES))
         total = len(outcome.became)
         what = f"{'submission' if total == 1 else 'submissions'}{f' from {source}' if source else ''}"
-        lines.append(", ".join([f"{outcome.lesson}: {total} {what}", *told]))
-        lines += _row("missing", outcome.missing)
-        lines += _row("not in the roster", outcome.strangers)
-        lines += _row("misplaced", [" ".join(told) for told in outcome.misplaced.items()])
+        lines.append(", ".join([f"{outcome.lesson}: {total} {what}", *counted]))
+        lines += _names_line("missing", outcome.missing)
+        lines += _names_line("not in the roster", outcome.unlisted)
+        lines += _names_line("misplaced", [" ".join(entry) for entry in outcome.misplaced.items()])
         lines += [f"  {outcome.due}"] if outcome.due else []
-        lines += _row("late", [f"{student} ({told})" for student, told in outcome.late.items()])
+        lines += _names_line("late", [f"{student} ({how_late})" for student, how_late in outcome.late.items()])
         twice = [f"{student} (the other one: {shown(place)})" for student, place in outcome.twice.items()]
-        lines += _row("twice", twice)
+        lines += _names_line("twice", twice)
         lines.append(f"  next: course grade {outcome.lesson}")
     lines += ["To look at:", *(f"  {one_line(note)}" for note in dict.fromkeys(notes))] if notes else []
     return lines
 
 
-def _row(title: str, entries: list[str]) -> list[str]:
+def _names_line(title: str, entries: list[str]) -> list[str]:
     if not entries:
         return []
-    more = [f"and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
-    return [f"  {len(entries)} {title}: " + " · ".join([one_line(entry) for entry in entries[:SHOWN]] + more)]
+    rest = [f"and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
+    return [f"  {len(entries)} {title}: " + " · ".join([one_line(entry) for entry in entries[:SHOWN]] + rest)]

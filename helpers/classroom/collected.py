@@ -1,7 +1,7 @@
-"""What was collected: each submission in nbgrader's folder of submissions, none overwritten, and where it came from.
+"""Store collected submissions where nbgrader expects them, without overwriting any, and record where they came from.
 
-`submitted/STUDENT/LESSON/` holds the one that counts, `collected/LESSON/STUDENT/` all others, `collected/LESSON.json`
-the place of each in the download, which the platform takes feedback back by.
+`submitted/STUDENT/LESSON/` holds the submission that counts, and `collected/LESSON/STUDENT/` all others.
+`collected/LESSON.json` has each submission's place in the download, by which the platform takes feedback back.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from helpers.errors import CourseError
 from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.safe_text import one_line
 
-TIMESTAMP = "timestamp.txt"  # nbgrader's; a file of that name from a learner says nothing about the time
-MOST_NAME = 100  # characters of a learner's file name
+TIMESTAMP = "timestamp.txt"  # written by us for nbgrader, so a learner's file of that name is renamed
+MOST_NAME = 100  # bytes of a learner's file name
 
 
 @dataclass
 class Source:
-    """Where a student's submission came from. sha: of its files; "" where only the platform's id is known."""
+    """Where a student's submission came from. sha: a hash of its files; "" if only the platform's id is known."""
 
     platform: str
     id: str = ""
@@ -37,7 +37,7 @@ class Source:
 
 
 def read_sources(folders: Folders, lesson: str) -> dict[str, Source]:
-    """Where the submission of each student came from, as far as collected. Raises CourseError if it is damaged."""
+    """The source of each student's submission, {} before anything was collected. Raises CourseError if damaged."""
     path = _sources(folders, lesson)
     try:
         return {student: Source(**facts) for student, facts in json.loads(path.read_text(encoding="utf-8")).items()}
@@ -57,22 +57,22 @@ def _sources(folders: Folders, lesson: str) -> Path:
 
 
 def kept_roster(folders: Folders, lesson: str) -> Path:
-    """The roster that a lesson was last collected with, in whose form its grades go back."""
+    """The copy of the roster that the lesson was last collected with. Its grades go back in the form of this list."""
     return folders.gradebook / "collected" / f"{lesson}.roster.csv"
 
 
 def kept_aside(folders: Folders, lesson: str, student: str) -> Path:
-    """Where submissions lie that do not count."""
+    """The folder for submissions that do not count."""
     return folders.gradebook / "collected" / lesson / student
 
 
 def store(
     folders: Folders, lesson: str, student: str, files: dict[str, Found], new: Source, before: Source | None
 ) -> tuple[str, Path]:
-    """Put a submission where it is graded, unless a newer one lies there; nothing is overwritten.
+    """Put a submission where it will be graded, unless a newer one is there already. Nothing is overwritten.
 
-    Returns what became of it and where it lies, or for "newer" where the one that it replaced lies now: "new",
-    "unchanged", "newer", or "older" for one that was kept aside. Sets the `sha` of `new`.
+    Returns its status and its folder: "new", "unchanged", "older" (it was put aside), or "newer" (then the folder is
+    the one where the replaced submission is now). Sets the `sha` of `new`.
     """
     folder, aside = folders.submitted / student / lesson, kept_aside(folders, lesson, student)
     new.sha = _digest({name: file.path for name, file in files.items()})
@@ -80,7 +80,7 @@ def store(
         _write(folders, folder, files, new.time)
         return "new", folder
     present = _digest({path.name: path for path in _inside(folder)})
-    if new.sha in (present, before.sha if before else ""):  # the second: a person has mended it since
+    if new.sha in (present, before.sha if before else ""):  # the latter if a person has edited the stored one
         return "unchanged", folder
     place = aside / new.sha[:12]
     timed = bool(before and before.time and new.time)
@@ -98,15 +98,15 @@ def store(
 
 
 def put_aside(folders: Folders, lesson: str, student: str, files: dict[str, Found]) -> Path:
-    """Keep a submission that belongs to no lesson that was asked for."""
+    """Keep a submission that belongs to another lesson than it was submitted for. Returns its folder."""
     place = kept_aside(folders, lesson, student) / _digest({name: file.path for name, file in files.items()})[:12]
     if not place.exists():
         _write(folders, place, files, "")
     return place
 
 
-def named(files: list[tuple[str, Found]], notebook: Found | None, lesson: str) -> dict[str, Found]:
-    """Each file under a name of its own: the notebook under the lesson's, the others under the learner's."""
+def unique_names(files: list[tuple[str, Found]], notebook: Found | None, lesson: str) -> dict[str, Found]:
+    """Give each file a unique name: the notebook gets the lesson's name, the others keep the learner's."""
     chosen = {f"{lesson}.ipynb": notebook} if notebook else {}
     taken = {TIMESTAMP} | {name.casefold() for name in chosen}
     for name, file in sorted(files, key=lambda pair: pair[1].names):
@@ -125,7 +125,7 @@ def named(files: list[tuple[str, Found]], notebook: Found | None, lesson: str) -
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The files of a submission, without nbgrader's time; what is a file itself or a link is its own content."""
+    """The files of a submission, without nbgrader's timestamp. If `folder` is a file or a link, it is returned."""
     if folder.is_symlink() or not folder.is_dir():
         return [folder]
     return [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != TIMESTAMP]
@@ -140,7 +140,7 @@ def _digest(files: dict[str, Path]) -> str:
 
 
 def _write(folders: Folders, folder: Path, files: dict[str, Found], time: str) -> None:
-    """The whole submission or nothing, whenever the process is killed."""
+    """Write the whole submission or nothing, even if the process is killed."""
     (folders.gradebook / "collected").mkdir(parents=True, exist_ok=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folders.gradebook / "collected", prefix=".part-"))

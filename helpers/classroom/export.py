@@ -1,17 +1,17 @@
-"""`course export LESSON --format moodle|canvas|csv`: totals, and feedback, as a learning platform takes them back.
+"""`course export LESSON --format moodle|canvas|brightspace|csv`: totals and feedback as a platform takes them back.
 
-- moodle: of one lesson the *grading worksheet* of an assignment (*Upload grading worksheet*, which knows a line by its
-  participant's number); of all lessons a file for *Grades → Import → CSV file*, which goes by e-mail address.
-- canvas: *How do I import grades in the Gradebook?*: its columns, and a second line with the points possible.
-- brightspace: *Importing grades*: the columns that name a user, `<Item> Points Grade`, and `End-of-Line Indicator`.
+- moodle: for one lesson, the *grading worksheet* of an assignment (for *Upload grading worksheet*, which identifies
+  lines by participant number); for all lessons, a file for *Grades → Import → CSV file*, which goes by e-mail address.
+- canvas: the columns of *How do I import grades in the Gradebook?*, and a second line with the points possible.
+- brightspace: the columns of *Importing grades*: the user, `<Item> Points Grade`, and `End-of-Line Indicator`.
 - csv: for spreadsheets and all other platforms.
 
-A lesson that was collected with the platform's own list as roster goes back in the form of that list: its headings in
-their language, its names and its delimiter. Of a gradebook only the columns up to the first grade and
-the lesson's own come back, so that no older grade of another assignment replaces a newer one.
+If a lesson was collected with the platform's own list as roster, its grades go back in the form of that list, with its
+headings, language, names and delimiter. From the list of a whole gradebook, only the columns that identify students and
+the lesson's own column go back, so that no old grade of another assignment replaces a newer one.
 
-For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A submission
-that could not be read has no total anywhere.
+In a platform's file, a total that still waits for a person is an empty cell; csv has the total so far, and a status.
+A submission that could not be read never has a total.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 from helpers.classroom.collected import Source, kept_roster, read_sources
 from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
-from helpers.classroom.roster import IDENTIFIER, Person, english_headings, is_nobody, known
+from helpers.classroom.roster import IDENTIFIER, Person, english_headings, is_no_student, known_students
 from helpers.classroom.sheet import Sheet, read_sheet
 from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, number, read_class
@@ -31,9 +31,9 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.safe_text import as_table, one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
-BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
+BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # Excel needs it to recognize UTF-8; Canvas doesn't want it
 SHOWN = 12
-# What names a student in Canvas's gradebook.
+# The columns of Canvas's gradebook that identify a student.
 CANVAS = {"student", "lastname", "firstname", "id", "sis user id", "sis login id", "integration id", "root account"}
 CANVAS |= {"section"}
 
@@ -56,14 +56,14 @@ def run(args: argparse.Namespace) -> int:
     write = {"moodle": as_moodle, "canvas": as_canvas, "brightspace": as_brightspace, "csv": as_csv}[args.format]
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
-    form = came_in(folders, table, args.format)
-    write_atomically(path, write(table) if form is None else in_form(table, form, args.format))
-    for line in told(table, path, args.format):
+    form = roster_form(folders, table, args.format)
+    write_atomically(path, write(table) if form is None else filled_in(table, form, args.format))
+    for line in summary(table, path, args.format):
         print(line)
     worth = next(iter(table.worth.values()))
     if form and possible(form, args.format) not in (None, worth):
-        there = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
-        print(f"  {there}, and the course {worth:g}. Change it to {worth:g} there before you import.")
+        theirs = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
+        print(f"  {theirs}, and the course {worth:g}. Change it to {worth:g} there before you import.")
     for lesson in table.worth if args.feedback else ():
         target = folders.gradebook / "exported" / f"{lesson}{ending}.feedback.zip"
         count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class Table:
-    """What a class has. rows: lesson -> student -> row of the class report, for each lesson that was graded."""
+    """The results of a class. rows: lesson -> student -> row of the class report, for each lesson that was graded."""
 
     people: list[Person]
-    several: bool  # whether lessons are added up
+    several: bool  # whether all lessons are exported, with a total
     worth: dict[str, float] = field(default_factory=dict)  # lesson -> points possible, without bonus
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Table:
         return row.status if row else "nothing handed in" if student in self.missing[lesson] else "not graded yet"
 
     def points(self, lesson: str, student: str, finished: bool = True) -> float | None:
-        """The total; where it has to be finished, only if it is."""
+        """The total of a lesson. With `finished`, a total that still waits for a person is None."""
         row = self.rows[lesson].get(student)
         return row.total if row and (row.status == "graded" or not finished) else None
 
@@ -100,20 +100,20 @@ class Table:
         return [number(self.points(lesson, student, finished)) for lesson in self.worth]
 
     def total(self, student: str) -> float | None:
-        """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
-        of_lessons = {self.status(lesson, student) for lesson in self.worth}
-        if of_lessons - {"graded", "nothing handed in"} or "graded" not in of_lessons:
+        """The total of all lessons, where a missing submission counts 0; None while a lesson is not fully graded."""
+        statuses = {self.status(lesson, student) for lesson in self.worth}
+        if statuses - {"graded", "nothing handed in"} or "graded" not in statuses:
             return None
         return sum(self.points(lesson, student) or 0.0 for lesson in self.worth)
 
 
 def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> Table:
-    """What the class has in those of the lessons that were graded. Raises CourseError if that is none."""
+    """Read the class's results in those lessons that were graded. Raises CourseError if none of them was."""
     from nbgrader.api import MissingEntry
 
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
-        people = sorted(known(gradebook), key=lambda one: (one.last_name.casefold(), one.student.casefold()))
+        people = sorted(known_students(gradebook), key=lambda one: (one.last_name.casefold(), one.student.casefold()))
     table = Table(people, several)
     for lesson in lessons:
         try:
@@ -133,65 +133,67 @@ def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> 
 
 @dataclass
 class Form:
-    """A list as it came in. headings: in English and small letters. places: student -> row. grade: the column of the
-    lesson, or None where the list has none."""
+    """A platform's list. headings: in English and lower case. rows: student -> index of the row. grade: index of the
+    lesson's column, or None if the list has none."""
 
     sheet: Sheet
     headings: list[str]
-    places: dict[str, int]
+    rows: dict[str, int]
     grade: int | None
 
 
-def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
-    """The one lesson's roster, if it is of this platform. Raises CourseError if its column of grades is not certain."""
+def roster_form(folders: Folders, table: Table, platform: str) -> Form | None:
+    """The lesson's roster if it came from this platform, else None (also if several lessons are exported).
+
+    Raises CourseError if the column of grades is ambiguous.
+    """
     lesson = next(iter(table.worth))
     path = kept_roster(folders, lesson)
     if table.several or platform == "csv" or not path.is_file():
         return None
     sheet = read_sheet(path)
     headings = english_headings(sheet, path)
-    of = {"moodle": IDENTIFIER, "canvas": "sis login id", "brightspace": "end-of-line indicator"}
-    if of[platform] not in headings:
+    typical = {"moodle": IDENTIFIER, "canvas": "sis login id", "brightspace": "end-of-line indicator"}
+    if typical[platform] not in headings:
         return None
     key = {"moodle": IDENTIFIER, "canvas": "id"}.get(platform) or next(
         name for name in ("username", "orgdefinedid") if name in headings
     )
-
-    of_person = {"moodle": lambda one: _participant(table, one.student), "canvas": lambda one: one.platform_id}
-    id_of = of_person.get(platform, lambda one: one.student)
-    ids = {own_id: person.student for person in table.people if (own_id := id_of(person))}
-    places = {}
-    for place, row in enumerate(sheet.rows[1:], 1):
+    id_getters = {"moodle": lambda one: _participant(table, one.student), "canvas": lambda one: one.platform_id}
+    id_of = id_getters.get(platform, lambda one: one.student)
+    students = {own_id: person.student for person in table.people if (own_id := id_of(person))}
+    rows = {}
+    for index, row in enumerate(sheet.rows[1:], 1):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
         own_id = re.sub(r"^\D*(?=\d+$)", "", cells[key]) if platform == "moodle" else cells[key].removeprefix("#")
-        if own_id in ids and not is_nobody(cells):
-            places[ids[own_id]] = place
-    return Form(sheet, headings, places, _grades(sheet, headings, lesson, platform, path))
+        if own_id in students and not is_no_student(cells):
+            rows[students[own_id]] = index
+    return Form(sheet, headings, rows, _grade_column(sheet, headings, lesson, platform, path))
 
 
-def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path: Path) -> int | None:
-    """The column that a platform reads the lesson's points from."""
+def _grade_column(sheet: Sheet, headings: list[str], lesson: str, platform: str, path: Path) -> int | None:
+    """The index of the column that the platform reads the lesson's points from."""
     if platform != "moodle":
         columns = [n for n, name in enumerate(headings) if re.match(rf"{lesson}\b(?! *text)", name, re.IGNORECASE)]
         return columns[0] if len(columns) == 1 else None
     if "grade" in headings:
         return headings.index("grade")
-    # In another language the grade stands before its maximum, which is one number in all lines.
-    most = [
-        place
-        for place, column in enumerate(zip(*sheet.rows[1:], strict=True))
-        if place > 2 and len(set(column)) == 1 and re.fullmatch(r"\d+([.,]\d+)?", column[0].strip())
+    # In another language, the grade is followed by its maximum, which is the same number in all lines.
+    maxima = [
+        index
+        for index, column in enumerate(zip(*sheet.rows[1:], strict=True))
+        if index > 2 and len(set(column)) == 1 and re.fullmatch(r"\d+([.,]\d+)?", column[0].strip())
     ]
-    if len(most) != 1:
+    if len(maxima) != 1:
         raise CourseError(
             f"In {path.name} the column of grades is ambiguous. Switch Moodle to English, download the worksheet "
             "again, and collect with it."
         )
-    return most[0] - 1
+    return maxima[0] - 1
 
 
 def possible(form: Form, platform: str) -> float | None:
-    """The most points that the platform gives for the lesson, where the list says so."""
+    """The maximum points of the lesson on the platform, if the list has them."""
     if form.grade is None:
         return None
     heading, *rows = form.sheet.rows
@@ -202,54 +204,55 @@ def possible(form: Form, platform: str) -> float | None:
     return next((float(match[1].replace(",", ".")) for match in found), None)
 
 
-def in_form(table: Table, form: Form, platform: str) -> bytes:
-    """The points in the form of the list that the platform gave."""
+def filled_in(table: Table, form: Form, platform: str) -> bytes:
+    """The platform's own list, with the lesson's points filled in."""
     (lesson,) = table.worth
     rows = [list(row) for row in form.sheet.rows]
     kept, grade = list(range(len(form.headings))), form.grade
     if platform != "moodle":
-        people = CANVAS if platform == "canvas" else {"orgdefinedid", "username"}  # Brightspace wants no more of a user
-        kept = [place for place in kept if form.headings[place] in people]
+        people = CANVAS if platform == "canvas" else {"orgdefinedid", "username"}  # enough for Brightspace
+        kept = [column for column in kept if form.headings[column] in people]
         if grade is None:
             grade = len(form.headings)
             item = lesson if platform == "canvas" else f"{lesson} Points Grade"
             for row in rows:
-                possible = is_nobody(dict(zip(form.headings, row, strict=False))) and row[0].startswith(" ")
-                row.append(number(table.worth[lesson]) if possible else "")
+                maximum = is_no_student(dict(zip(form.headings, row, strict=False))) and row[0].startswith(" ")
+                row.append(number(table.worth[lesson]) if maximum else "")
             rows[0][-1] = item
         kept.append(grade)
         if platform == "brightspace":
             kept.append(form.headings.index("end-of-line indicator"))
-    mark = "," if any(re.search(r"\d,\d", cell) for row in rows for cell in row[grade - 1 : grade + 2]) else "."
-    students = {place: student for student, place in form.places.items()}
-    for place, row in enumerate(rows):
-        if place in students:
-            row[grade] = number(table.points(lesson, students[place])).replace(".", mark)
-        elif place and platform != "moodle" and not is_nobody(dict(zip(form.headings, row, strict=False))):
+    decimal_sign = "," if any(re.search(r"\d,\d", cell) for row in rows for cell in row[grade - 1 : grade + 2]) else "."
+    students = {index: student for student, index in form.rows.items()}
+    for index, row in enumerate(rows):
+        if index in students:
+            row[grade] = number(table.points(lesson, students[index])).replace(".", decimal_sign)
+        elif index and platform != "moodle" and not is_no_student(dict(zip(form.headings, row, strict=False))):
             row[grade] = ""
     return form.sheet.encoded([[row[column] for column in kept] for row in rows])
 
 
 def as_brightspace(table: Table) -> str:
-    """Brightspace's import of grades, which goes by the user's name there."""
+    """A file for Brightspace's import of grades, which goes by user name."""
     heading = ["Username", *(f"{lesson} Points Grade" for lesson in table.worth), "End-of-Line Indicator"]
     return as_table([heading, *([f"#{person.student}", *table.cells(person.student), "#"] for person in table.people)])
 
 
 def as_csv(table: Table) -> str:
-    """One line a student, with ids, e-mail, totals, points possible and what a total waits for."""
+    """One line per student, with ids, e-mail, totals, points possible and the status of the totals."""
     end = ["total", "maximum", "status"] if table.several else ["maximum", "bonus", "days late", "status"]
     lines = [["student", "last_name", "first_name", "email", "lms_user_id", *table.worth, *end]]
     for person in table.people:
         line = [person.student, person.last_name, person.first_name, person.email, person.platform_id]
         line += table.cells(person.student, finished=False)
-        waits = {lesson: table.status(lesson, person.student) for lesson in table.worth}
+        statuses = {lesson: table.status(lesson, person.student) for lesson in table.worth}
         worth = number(sum(table.worth.values()))
         if table.several:
-            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits.items() if told != "graded") or "graded"
+            waiting = [f"{lesson}: {status}" for lesson, status in statuses.items() if status != "graded"]
+            status = "; ".join(waiting) or "graded"
             line += [number(table.total(person.student)), worth, status]
         else:
-            ((lesson, status),) = waits.items()
+            ((lesson, status),) = statuses.items()
             row = table.rows[lesson].get(person.student)
             bonus = number(row.bonus) if row and row.total is not None else ""
             line += [worth, bonus, str(row.days_late) if row else "", status]
@@ -258,20 +261,20 @@ def as_csv(table: Table) -> str:
 
 
 def as_moodle(table: Table) -> str:
-    """Of one lesson a grading worksheet, of several a file for the import of grades."""
+    """A grading worksheet for one lesson; a file for the import of grades for several."""
     if table.several:
         lines = [["Student", "First name", "Last name", "Email address", *table.worth, "Total"]]
         for person in table.people:
-            who = [person.student, person.first_name, person.last_name, person.email]
-            lines.append([*who, *table.cells(person.student), number(table.total(person.student))])
+            identity = [person.student, person.first_name, person.last_name, person.email]
+            lines.append([*identity, *table.cells(person.student), number(table.total(person.student))])
         return BOM + as_table(lines)
     ((lesson, worth),) = table.worth.items()
     lines = [["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]]
     for person in table.people:
         if participant := _participant(table, person.student):
             name = f"{person.first_name} {person.last_name}".strip() or table.sources[lesson][person.student].name
-            who = [f"Participant {participant}", name, person.email]
-            lines.append([*who, *table.cells(person.student), number(worth), ""])
+            identity = [f"Participant {participant}", name, person.email]
+            lines.append([*identity, *table.cells(person.student), number(worth), ""])
     return BOM + as_table(lines)
 
 
@@ -281,7 +284,7 @@ def _participant(table: Table, student: str) -> str:
 
 
 def as_canvas(table: Table) -> str:
-    """Canvas's gradebook; it adds up its own total, and passes over ours."""
+    """A file for Canvas's gradebook, which adds up its own total and ignores ours."""
     end = ["Final Points"] if table.several else []
     lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *table.worth, *end]]
     possible = map(number, table.worth.values())
@@ -293,8 +296,8 @@ def as_canvas(table: Table) -> str:
     return as_table(lines)
 
 
-def told(table: Table, path: Path, platform: str) -> list[str]:
-    """Where the file lies, and whose total is missing in it and why."""
+def summary(table: Table, path: Path, platform: str) -> list[str]:
+    """The lines for the terminal: where the file is, and which totals are missing in it and why."""
     students = [person.student for person in table.people]
     lines = [f"{shown(path)}: {len(students)} students, {', '.join(table.worth)}"]
     for lesson in table.worth:
@@ -308,11 +311,11 @@ def told(table: Table, path: Path, platform: str) -> list[str]:
             f"  left out, because Moodle's participant number is not known: {_names(unnumbered)}. "
             "Collect again, with the assignment's grading worksheet as --roster."
         )
-    if platform == "canvas" and (lost := [person.student for person in table.people if not person.platform_id]):
-        lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(lost)}")
+    if platform == "canvas" and (without_id := [person.student for person in table.people if not person.platform_id]):
+        lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(without_id)}")
     return lines
 
 
 def _names(students: list[str]) -> str:
-    more = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
-    return ", ".join(one_line(student, 60) for student in students[:SHOWN]) + more
+    rest = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
+    return ", ".join(one_line(student, 60) for student in students[:SHOWN]) + rest

@@ -1,10 +1,10 @@
-"""The zip of feedback that a platform takes back: each learner's under the name that the submission had there.
+"""Write the zip of feedback that a platform accepts: each learner's feedback has the place of the submission there.
 
-- Moodle, *Upload multiple feedback files in a zip*: the page in the folder of the download.
-- Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. It
-  shows them to the learner under the name of the submission, so there a notebook comes back as a notebook.
-- Brightspace, *Add feedback files*: the page in the folder of the download.
-- csv: one page for each student, under the student's name.
+- Moodle, *Upload multiple feedback files in a zip*: the feedback page, in the submission's folder of the download.
+- Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. Canvas
+  shows them to the learner under the submission's name, so the feedback on a notebook has to be a notebook.
+- Brightspace, *Add feedback files*: the feedback page, in the submission's folder of the download.
+- csv: a feedback page for each student, under the student's name.
 """
 
 import io
@@ -21,9 +21,9 @@ from helpers.grading.record import plain_number
 
 
 def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path) -> tuple[int, list[str]]:
-    """Write the zip, if it holds anything; returns for how many it does, and who has feedback but is not from there.
+    """Write the zip, unless it would be empty. Raises CourseError if no feedback was written yet.
 
-    Raises CourseError if no feedback was written yet.
+    Returns the number of students in it, and the students whose submissions did not come from this platform.
     """
     pages = sorted(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
     if not pages:
@@ -55,7 +55,7 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
 
 
 def _for_canvas(folders: Folders, gradebook, lesson: str, student: str, place: str, page: Path) -> bytes:
-    """Feedback as a file of the same kind as what was handed in: a notebook, or a zip."""
+    """Feedback in the format of the submission: a notebook, or a zip with the feedback page."""
     if place.lower().endswith(".zip"):
         whole = io.BytesIO()
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,7 +1,7 @@
-"""`course hand LESSON`: the written question graded by hand, all answers of a class on one page in the browser.
+"""`course hand LESSON`: grade a lesson's written question by hand, with all answers of the class on one web page.
 
-The page is served on this machine only. Points and comments go into nbgrader's own gradebook, where Formgrader,
-`course grade`, the report and the feedback pages have them from.
+The page is served to this computer only. Points and comments go into nbgrader's own gradebook, from which Formgrader,
+`course grade`, the report and the feedback pages read them.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from helpers.grading.record import read_result
 from helpers.grading.safe_text import one_line, template
 from helpers.grading.sanitize import safe_markdown
 
-LARGEST = 100_000  # bytes of what the page sends at once
+LARGEST = 100_000  # bytes of one request from the page
 LONGEST = 5_000  # characters of a comment
 # How lessons write an item of a marking scheme: `| text | 4 |`, `| 4 | text |`, `4: text.` or `text (4),`.
 ITEMS = [
@@ -49,14 +49,14 @@ HEADERS |= {"X-Content-Type-Options": "nosniff"}
 
 
 class Refused(Exception):
-    """What the page asked for cannot be done; the message is a sentence for the teacher."""
+    """A request of the page that cannot be fulfilled. The message is a sentence for the teacher."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. called: the student's name and id. html: harmless. points: a person's, None while
-    it waits. was: a person's points for an earlier answer, where the answer was changed since. digest: of the answer,
-    so that points go to what was read."""
+    """One student's answer. called: the student's name and id. html: sanitized. points: a person's, or None. was: a
+    person's points for an earlier version of the answer. digest: identifies the version of the answer, so that points
+    only go to the version that was read."""
 
     student: str
     called: str
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the marking scheme. text: as a comment has it; html: harmless."""
+    """One item of the marking scheme. text: for comments. html: sanitized."""
 
     worth: float
     text: str
@@ -78,9 +78,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with all its answers. text and scheme: harmless HTML. items: of the scheme, none where its numbers do
-    not add up to what the question is worth. blank: how many did not answer; nbgrader gave them 0. unread: how many
-    submissions could not be read."""
+    """A question with all its answers. text and scheme: sanitized HTML. items: of the scheme, or [] if their points
+    don't add up to the points of the question. blank: the number of students without an answer, who got 0 points from
+    nbgrader. unread: the number of unreadable submissions."""
 
     lesson: str
     name: str
@@ -94,7 +94,7 @@ class Question:
 
     @property
     def reasons(self) -> list[str]:
-        """Lines of the comments so far, the commonest first, without those of the marking scheme."""
+        """The lines of all comments so far, most common first, without the items of the marking scheme."""
         lines = Counter(line.strip() for answer in self.answers for line in answer.comment.splitlines() if line.strip())
         items = {item.text for item in self.items}
         return [line for line, _ in lines.most_common() if line.partition(": ")[2] not in items]
@@ -108,13 +108,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until Ctrl+C or its Done button; then write report and feedback pages anew."""
+    """Serve the page until Ctrl+C or its Done button; then write the report and the feedback pages again."""
     folders, config = load(args.gradebook)
     lesson = folders.lesson(args.lesson)
     read_question(folders, lesson)
     with serving(folders, lesson, args.anonymous) as (server, address):
-        how = "Each change is saved at once. Done, or Ctrl+C, ends it."
-        print(f"Grading {lesson} by hand: {address}\n{how}", flush=True)
+        print(f"Grading {lesson} by hand: {address}")
+        print("Each change is saved at once. Done, or Ctrl+C, ends it.", flush=True)
         if not args.no_browser:
             webbrowser.open(address)
         with contextlib.suppress(KeyboardInterrupt):
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_question(folders: Folders, lesson: str) -> Question:
-    """The lesson's written question, with everybody's answers. Raises GradingStopped if there is none."""
+    """Read the lesson's written question and all answers. Raises GradingStopped if there are none."""
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
@@ -142,7 +142,7 @@ def read_question(folders: Folders, lesson: str) -> Question:
 
 
 def _answers(folders: Folders, lesson: str, name: str) -> tuple[list[Answer], int, int]:
-    """The answers to a question by the students' names, how many are none, and how many could not be read."""
+    """The answers to a question in the order of the students' names, and the numbers of blank and unreadable ones."""
     from nbgrader import api
 
     answers, blank, unread = [], 0, 0
@@ -169,31 +169,33 @@ def _answers(folders: Folders, lesson: str, name: str) -> tuple[list[Answer], in
 
 
 def without_names(question: Question, secret: str) -> tuple[Question, dict[str, str]]:
-    """The question with numbers in place of names and ids, in an order of chance that is the same for one secret; and
-    whose each number is."""
+    """Replace names and ids by numbers, and shuffle the answers (always in the same order for the same secret).
 
-    def chance(answer: Answer) -> str:
+    Returns the question, and a mapping from each number to the student.
+    """
+
+    def pseudonym(answer: Answer) -> str:
         return hashlib.sha256(f"{secret} {answer.student}".encode("utf-8", "replace")).hexdigest()
 
-    answers = sorted(question.answers, key=chance)
-    hidden = [replace(answer, student=chance(answer)[:12], called=f"Answer {i}") for i, answer in enumerate(answers, 1)]
-    whose = {new.student: old.student for new, old in zip(hidden, answers, strict=True)}
-    return replace(question, answers=hidden), whose
+    answers = sorted(question.answers, key=pseudonym)
+    hidden = [replace(old, student=pseudonym(old)[:12], called=f"Answer {i}") for i, old in enumerate(answers, 1)]
+    students = {new.student: old.student for new, old in zip(hidden, answers, strict=True)}
+    return replace(question, answers=hidden), students
 
 
 def scheme_items(scheme: str, worth: float) -> list[Item]:
-    """The items of a marking scheme, which stands in the solution's cell as Markdown."""
+    """Parse the items of a marking scheme, which is Markdown. [] if their points don't add up to `worth`."""
     text = SCHEME.split(scheme)[-1].partition("</details>")[0]
     text = re.sub(r"\A[^\n]*?\*\*", "", text)
-    for way in ITEMS:
-        items = [(float(item["points"]), " ".join(item["text"].split()).strip(" .,;:")) for item in way.finditer(text)]
+    for form in ITEMS:
+        items = [(float(item["points"]), " ".join(item["text"].split()).strip(" .,;:")) for item in form.finditer(text)]
         if items and math.isclose(sum(points for points, _ in items), worth):
             return [Item(*item, as_html(item[1]).strip().removeprefix("<p>").removesuffix("</p>")) for item in items]
     return []
 
 
 def _answer(path: Path, name: str) -> str:
-    """A learner's answer as HTML. The recorder sanitized it; whoever wrote the file since, it is sanitized here."""
+    """A learner's answer as HTML. It is sanitized again, because someone may have edited the recorded file."""
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
             attached = cell.get("attachments", {})
@@ -202,8 +204,8 @@ def _answer(path: Path, name: str) -> str:
 
 
 def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
-    """Write one answer's points and comment as Formgrader does. change: student, points (or None: it waits again),
-    comment, digest. Raises Refused if it makes no sense, or if the answer is no longer the one that was read."""
+    """Write one answer's points and comment as Formgrader does. change: student, points (None to leave it ungraded),
+    comment, digest. Raises Refused if the change is invalid, or if the answer is not the version that was read."""
     from nbgrader import api
 
     student, points, comment = (change.get(key) for key in ("student", "points", "comment"))
@@ -228,13 +230,16 @@ def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
 
 
 class Server(ThreadingHTTPServer):
-    """The page of one lesson, on the loopback address, for who knows the token. anonymous: without names and ids."""
+    """Serves the page of one lesson on the loopback address, to those who know the token.
+
+    anonymous: hide names and ids.
+    """
 
     daemon_threads = True
 
     def __init__(self, folders: Folders, lesson: str, anonymous: bool = False):
         self.folders, self.lesson, self.anonymous = folders, lesson, anonymous
-        self.whose: dict[str, str] = {}  # what an anonymous page calls a student -> the student
+        self.pseudonyms: dict[str, str] = {}  # pseudonym on an anonymous page -> student
         self.token, self.done, self.writing = secrets.token_urlsafe(16), threading.Event(), threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -244,23 +249,23 @@ class Server(ThreadingHTTPServer):
 
     def page(self) -> tuple[str, str]:
         """The page, and the nonce of its script."""
-        asked = read_question(self.folders, self.lesson)
+        question = read_question(self.folders, self.lesson)
         if self.anonymous:
-            asked, whose = without_names(asked, self.token)
-            self.whose |= whose
-        return as_page(asked)
+            question, pseudonyms = without_names(question, self.token)
+            self.pseudonyms |= pseudonyms
+        return as_page(question)
 
     def save(self, question: str, change: dict) -> None:
         """Write a change that the page sent. Raises Refused."""
         if self.anonymous:
-            change["student"] = self.whose.get(str(change.get("student")))
+            change["student"] = self.pseudonyms.get(str(change.get("student")))
         with self.writing:
             save(self.folders, self.lesson, question, change)
 
 
 @contextlib.contextmanager
 def serving(folders: Folders, lesson: str, anonymous: bool = False):
-    """Yields the server and the page's address; it is served until the end of the block."""
+    """Serve the page until the end of the `with` block. Yields the server and the page's address."""
     with Server(folders, lesson, anonymous) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
@@ -276,7 +281,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        if self._place() is None:
+        if self._path_after_token() is None:
             return
         try:
             page, nonce = self.server.page()
@@ -286,7 +291,7 @@ class Handler(BaseHTTPRequestHandler):
             self._reply(HTTPStatus.OK, page, "text/html", {"Content-Security-Policy": POLICY.format(nonce=nonce)})
 
     def do_POST(self) -> None:
-        question = self._place()
+        question = self._path_after_token()
         if question is None:
             return
         if not question:
@@ -301,32 +306,32 @@ class Handler(BaseHTTPRequestHandler):
             self.server.save(question, change)
         except (Refused, ValueError) as refused:
             self._reply(HTTPStatus.BAD_REQUEST, str(refused))
-        except Exception as error:  # such as a gradebook that is locked: the page keeps what was typed
+        except Exception as error:  # for example, a locked gradebook; the page keeps the input
             reason = one_line(str(getattr(error, "orig", error)), 150)
             self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, f"This could not be saved ({reason}). Try again.")
         else:
             self._reply(HTTPStatus.OK, "")
 
-    def _place(self) -> str | None:
-        """What stands behind the token; None, after a reply, where it is not the right one."""
+    def _path_after_token(self) -> str | None:
+        """The path after the token. If the token or the host is wrong, sends a reply and returns None."""
         token, _, rest = self.path.removeprefix("/").partition("/")
-        known = secrets.compare_digest(token.encode(), self.server.token.encode())
-        if known and self.headers.get("Host") == self.server.host:
+        authorized = secrets.compare_digest(token.encode(), self.server.token.encode())
+        if authorized and self.headers.get("Host") == self.server.host:
             return rest
         self._reply(HTTPStatus.NOT_FOUND, "Not here.")
         return None
 
-    def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", more: dict | None = None) -> None:
+    def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", extra: dict | None = None) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
         headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **HEADERS}
-        for name, value in (headers | (more or {})).items():
+        for name, value in (headers | (extra or {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *arguments) -> None:
-        """The terminal stays quiet."""
+        """Log nothing, so that the terminal stays quiet."""
 
 
 def as_page(question: Question) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""A table as a platform exports it, read so that it can be written back in the form that it came in.
+"""Read a platform's table (CSV) so that it can be written back in the same format.
 
-Canvas, Excel and Moodle choose the delimiter by the country, and Excel adds a line `sep=;`.
+Canvas, Excel and Moodle choose the delimiter by country, and Excel may add a first line `sep=;`.
 """
 
 import csv
@@ -17,41 +17,41 @@ BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-1
 
 @dataclass
 class Sheet:
-    """rows: all lines, the heading first, each as long as the heading. lines: where each row begins in the file."""
+    """A table. rows: the heading and all other rows, all of the same length. lines: the line number of each row."""
 
     rows: list[list[str]]
     lines: list[int]
     encoding: str = "utf-8"
     delimiter: str = ","
     end: str = "\r\n"
-    mark: str = ""  # a first line such as `sep=;`
+    separator_line: str = ""  # such as `sep=;`
 
     @property
     def heading(self) -> list[str]:
         return self.rows[0]
 
     def encoded(self, rows: list[list[str]]) -> bytes:
-        """Rows as this table writes them."""
+        """Other rows in the format of this table."""
         file = io.StringIO(newline="")
         csv.writer(file, delimiter=self.delimiter, lineterminator=self.end).writerows(rows)
-        return (self.mark + file.getvalue()).encode(self.encoding)
+        return (self.separator_line + file.getvalue()).encode(self.encoding)
 
 
 def read_sheet(path: Path) -> Sheet:
-    """The table at `path`. CourseError, with what to change, where it cannot be read for certain."""
+    """Read the table at `path`. Raises CourseError, which says what to change, if it is ambiguous or unreadable."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise CourseError(f"The roster {path} cannot be read: {error.strerror}.") from None
     text, encoding = _decoded(content, path)
     first = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
-    mark = first[0] if first else ""
-    text = text[len(mark) :]
-    heading = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").split("\n")[0]  # without what quotation marks hold
+    separator_line = first[0] if first else ""
+    text = text[len(separator_line) :]
+    heading = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").split("\n")[0]  # without quoted text
     delimiter = first[1] if first else max(DELIMITERS, key=heading.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
-    lines, begin = [], 1 + bool(mark)
+    lines, begin = [], 1 + bool(separator_line)
     try:
         for row in reader:
             width = len(rows[0]) if rows else len(row)
@@ -63,14 +63,14 @@ def read_sheet(path: Path) -> Sheet:
             if any(map(str.strip, row)):
                 rows.append(row[:width] + [""] * (width - len(row)))
                 lines.append(begin)
-            begin = reader.line_num + 1 + bool(mark)
+            begin = reader.line_num + 1 + bool(separator_line)
     except csv.Error as error:
         raise CourseError(
             f"{path}, line {begin}: its quotation marks cannot be read ({error}). Export the file again, and don't "
             "change it in an editor."
         ) from None
     end = "\r\n" if "\r\n" in text else "\n"
-    return Sheet(rows, lines, encoding, delimiter, end, mark)
+    return Sheet(rows, lines, encoding, delimiter, end, separator_line)
 
 
 def _decoded(content: bytes, path: Path) -> tuple[str, str]:

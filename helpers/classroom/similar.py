@@ -1,8 +1,8 @@
-"""`course similar LESSON`: submissions whose code is alike in what is their own, side by side, for a person to read.
+"""`course similar LESSON`: show pairs of submissions with much code in common side by side, for a person to read.
 
-Two answers are compared by their runs of RUN tokens (as MOSS does), with imports, docstrings and comments gone and
-every name that the answer itself makes replaced by one. What the release or the public solution contains does not
-count, nor what many of the class wrote.
+As in MOSS, two answers are compared by their n-grams of tokens, after imports, docstrings and comments have been
+removed and all names that the answer defines have been replaced by the same name. N-grams of the release, of the public
+solution, or of many submissions don't count.
 """
 
 import argparse
@@ -20,16 +20,16 @@ from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import GradingStopped
 from helpers.grading.safe_text import one_line, template
 
-RUN = 8  # tokens
-MANY = 0.2  # of the class: what more of them wrote is nobody's own
-FEWEST = 20  # runs that two submissions share, fewer of which say nothing
-ALIKE = 0.6  # of the smaller one's own runs
+N = 8  # tokens of an n-gram
+COMMON = 0.2  # An n-gram that more than this fraction of the class wrote does not count.
+MIN_SHARED = 20  # Fewer n-grams in common say nothing.
+MIN_SHARE = 0.6  # of the smaller submission's n-grams
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two students. share: of the smaller one's own runs, those that the other has too. answers: exercise -> both
-    codes, where something is shared, as they were handed in."""
+    """Two students. share: the fraction of the smaller submission's n-grams that the other one has too. answers:
+    exercise -> the code of both, for exercises with n-grams in common."""
 
     one: str
     other: str
@@ -59,8 +59,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
-    """student -> exercise -> code, of every submission that can be read; exercise -> what everybody has: the release's
-    code and the solution's."""
+    """Read the answers of all readable submissions, and the code that everybody has.
+
+    Returns student -> exercise -> code, and exercise -> the code of the release and of the solution.
+    """
     release = course_release(folders.executed(lesson))
     students = find_submissions(folders.submitted, lesson)
     if not students:
@@ -79,71 +81,72 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
 
 
 def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
-    """Students whose kept numbers (.safetensors) are the same file."""
-    who: dict[bytes, list[str]] = defaultdict(list)
+    """Groups of students whose weights files (.safetensors) are identical."""
+    students_of: dict[bytes, list[str]] = defaultdict(list)
     for student in find_submissions(folders.submitted, lesson):
         for name, content in read_files_beside(folders.submitted / student / lesson)[0].items():
             if name.endswith(".safetensors"):
-                who[content].append(student)
-    return [students for students in who.values() if len(students) > 1]
+                students_of[content].append(student)
+    return [students for students in students_of.values() if len(students) > 1]
 
 
 def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]]) -> list[Pair]:
-    """Pairs of students with much in common that is their own, most alike first."""
-    runs_of: dict[str, set] = {}
+    """The pairs of students with much code in common, the most similar pair first."""
+    ngrams: dict[str, set] = {}  # student -> pairs of exercise and n-gram
     for student, answers in handed_in.items():
-        runs_of[student] = {(name, run) for name, code in answers.items() for run in _runs(code)}
-        runs_of[student] -= {(name, run) for name in answers for code in public.get(name, ()) for run in _runs(code)}
-    wrote = Counter(run for runs in runs_of.values() for run in runs)
-    most = max(2, int(MANY * len(runs_of)))
-    who: dict[tuple, list[str]] = defaultdict(list)
-    for student in sorted(runs_of):
-        runs_of[student] = {run for run in runs_of[student] if wrote[run] <= most}
-        for run in runs_of[student]:
-            who[run].append(student)
-    shared = Counter(pair for students in who.values() for pair in combinations(students, 2))
+        ngrams[student] = {(name, ngram) for name, code in answers.items() for ngram in _ngrams(code)}
+        public_code = ((name, code) for name in answers for code in public.get(name, ()))
+        ngrams[student] -= {(name, ngram) for name, code in public_code for ngram in _ngrams(code)}
+    authors = Counter(ngram for own in ngrams.values() for ngram in own)
+    most = max(2, int(COMMON * len(ngrams)))
+    students_of: dict[tuple, list[str]] = defaultdict(list)
+    for student in sorted(ngrams):
+        ngrams[student] = {ngram for ngram in ngrams[student] if authors[ngram] <= most}
+        for ngram in ngrams[student]:
+            students_of[ngram].append(student)
+    shared = Counter(pair for students in students_of.values() for pair in combinations(students, 2))
     pairs = []
     for (first, second), count in shared.items():
-        share = count / min(len(runs_of[first]), len(runs_of[second]))
-        if count >= FEWEST and share >= ALIKE:
-            names = {name for name, _ in runs_of[first] & runs_of[second]}
-            both = {name: (code, handed_in[second][name]) for name, code in handed_in[first].items() if name in names}
-            pairs.append(Pair(first, second, share, both))
+        share = count / min(len(ngrams[first]), len(ngrams[second]))
+        if count >= MIN_SHARED and share >= MIN_SHARE:
+            both = {name for name, _ in ngrams[first] & ngrams[second]}
+            answers = {name: (code, handed_in[second][name]) for name, code in handed_in[first].items() if name in both}
+            pairs.append(Pair(first, second, share, answers))
     return sorted(pairs, key=lambda pair: (-pair.share, pair.one, pair.other))
 
 
-def _runs(code: str) -> set[tuple[str, ...]]:
-    """All runs of RUN tokens of a code without its names, comments and docstrings; none where it is no Python."""
+def _ngrams(code: str) -> set[tuple[str, ...]]:
+    """All n-grams of tokens in the code, without its names, comments and docstrings; empty if it is not Python."""
     try:
         lines = io.StringIO(ast.unparse(_nameless(ast.parse(code)))).readline
         tokens = [token.string for token in tokenize.generate_tokens(lines) if token.string.strip()]
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return set()
-    return {tuple(tokens[start : start + RUN]) for start in range(len(tokens) - RUN + 1)}
+    return {tuple(tokens[start : start + N]) for start in range(len(tokens) - N + 1)}
 
 
 def _nameless(tree: ast.Module) -> ast.Module:
-    """A code without imports and docstrings, in which every name that it makes is one and the same; names that come
-    from elsewhere (torch, len) stay."""
+    """Remove imports and docstrings, and replace all names that the code defines by the same name. Names from elsewhere
+    (torch, len) stay."""
     nodes = list(ast.walk(tree))
-    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    made |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    defined = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    defined |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     for node in nodes:
         match node:
             case ast.Name():
-                node.id = "_" if node.id in made else node.id
+                node.id = "_" if node.id in defined else node.id
             case ast.arg():
                 node.arg, node.annotation = "_", None
             case ast.FunctionDef():
                 node.name, node.returns = "_", None
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [item for item in body if not _says_nothing(item)] or [ast.Pass()]
+            node.body = [item for item in body if not _is_ignored(item)] or [ast.Pass()]
     return tree
 
 
-def _says_nothing(node: ast.AST) -> bool:
-    """An import, or a text alone in a line: a docstring."""
+def _is_ignored(node: ast.AST) -> bool:
+    """Whether it is an import, or a string on its own (such as a docstring)."""
     match node:
         case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
             return True
@@ -151,5 +154,5 @@ def _says_nothing(node: ast.AST) -> bool:
 
 
 def as_page(lesson: str, pairs: list[Pair], same: list[list[str]]) -> str:
-    """The pairs side by side, and whose kept numbers are the same; all that learners wrote is escaped text."""
+    """The page: pairs side by side, and students with the same weights file. All text of learners is escaped."""
     return template("similar.html.jinja", "helpers.classroom").render(lesson=lesson, pairs=pairs, same=same)

@@ -1,7 +1,7 @@
-"""Times as platforms write them: in any language, with 12 or 24 hours, with a zone or without.
+"""Parse times as platforms write them: in many languages, with 12 or 24 hours, with or without a time zone.
 
-Names of months and days come from Unicode's CLDR (babel). A text has one meaning or none: `3/11/2026` is refused, and
-so is a month that is another one in another language, unless the day of the week decides.
+The names of months and days come from Unicode's CLDR (babel). Ambiguous times are rejected, such as `3/11/2026`, or a
+month's name that means another month in another language, unless the day of the week decides.
 """
 
 import functools
@@ -18,8 +18,8 @@ NUMBERS = (
     r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})",
     r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",
 )
-AFTER = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # words behind a clock that change nothing, and zones
-# Those that platforms are used in; a short word of a rarer language (de, pm) would make others uncertain.
+SUFFIXES = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # what may follow a 24-hour time
+# The languages that platforms are used in. A short word of a rarer language (de, pm) would make others ambiguous.
 LANGUAGES = (
     "en af ar az be bg bn bs ca cs cy da de el es et eu fa fi fil fr ga gl gu he hi hr hu hy id is it ja ka kk km kn "
     "ko ky lo lt lv mk ml mn mr ms my nb ne nl nn no pa pl ps pt ro ru si sk sl sq sr sv sw ta te th tr uk ur uz vi zh"
@@ -27,7 +27,7 @@ LANGUAGES = (
 
 
 def read_time(text: str, zone: tzinfo) -> datetime:
-    """A time as UTC without a zone. zone: that of a text which names none. Raises ValueError if it is not certain."""
+    """Parse a time. Returns a naive datetime in UTC. zone: used if the text names none. ValueError if ambiguous."""
     text = unicodedata.normalize("NFKC", text).casefold()
     if iso := _iso(text):
         return _utc(iso, zone)
@@ -47,13 +47,13 @@ def read_time(text: str, zone: tzinfo) -> datetime:
     if len(clocks) != 1:
         raise ValueError(text)
     hour, minute, second = (int(part or 0) for part in clocks[0].groups())
-    behind = re.sub(r"[().,\s]+", "", rest[clocks[0].end() :])
-    offset = re.fullmatch(r"(.*?)(?:utc|gmt)?([+-]\d\d:?\d\d)", behind)
-    behind, named = (offset[1], zone_of(offset[2])) if offset else (behind, None)
-    if behind in ("utc", "gmt", "z"):
+    suffix = re.sub(r"[().,\s]+", "", rest[clocks[0].end() :])
+    offset = re.fullmatch(r"(.*?)(?:utc|gmt)?([+-]\d\d:?\d\d)", suffix)
+    suffix, named = (offset[1], zone_of(offset[2])) if offset else (suffix, None)
+    if suffix in ("utc", "gmt", "z"):
         named = UTC
-    half = _half(behind, rest[: clocks[0].start()])
-    if behind not in AFTER if half is None else not 1 <= hour <= 12:
+    half = _half(suffix, rest[: clocks[0].start()])
+    if suffix not in SUFFIXES if half is None else not 1 <= hour <= 12:
         raise ValueError(text)
     hour = hour if half is None else hour % 12 + 12 * half
     return _utc(day.replace(hour=hour, minute=minute, second=second), named or zone)
@@ -73,7 +73,7 @@ def _utc(moment: datetime, zone: tzinfo) -> datetime:
 
 @functools.cache
 def _languages() -> list[tuple[dict[str, int], dict[str, int], dict[str, int]]]:
-    """For each language the words for months, days of the week (Monday is 0), and the halves of a day."""
+    """For each language, its words for months, for days of the week (Monday is 0), and for am (0) and pm (1)."""
     from babel import Locale
 
     def numbers(kinds) -> dict[str, int]:
@@ -93,34 +93,34 @@ def _bare(word: str) -> str:
 
 
 def _day_in_words(words: set[str], year: int, number: int) -> datetime:
-    """The one day that fits in each language that knows most of the words."""
+    """The day that the languages agree on which contain the most of these words. Raises ValueError if they disagree."""
     readings: dict[int, set[datetime | None]] = {}
     for months, days, _ in _languages():
         for word in words & months.keys():
             of_week = {days[day_word] for day_word in words - {word} if day_word in days}
-            known = len(words & (months.keys() | days.keys()))
+            recognized = len(words & (months.keys() | days.keys()))
             try:
                 day = datetime(year, months[word], number)
             except ValueError:
                 continue
-            if known == 1 + len(of_week):
-                readings.setdefault(known, set()).add(day if of_week <= {day.weekday()} else None)
+            if recognized == 1 + len(of_week):
+                readings.setdefault(recognized, set()).add(day if of_week <= {day.weekday()} else None)
     best = readings[max(readings)] if readings else set()
     if len(best) != 1 or None in best:
         raise ValueError("no day")
     return best.pop()
 
 
-def _half(behind: str, before: str) -> int | None:
-    """0 for a clock before noon, 1 for one after it, None for 24 hours; a word before it counts in East Asia."""
-    word = re.findall(r"[^\W\d_]+", before)[-1:]
-    word = word if word != ["de"] else []  # Hungarian's morning is Spanish's *of*
-    readings = {halves[text] for _, _, halves in _languages() for text in (behind, *word) if text and text in halves}
+def _half(suffix: str, prefix: str) -> int | None:
+    """0 for am, 1 for pm, None for a 24-hour time. In East Asia, the word may be in front of the time."""
+    word = re.findall(r"[^\W\d_]+", prefix)[-1:]
+    word = word if word != ["de"] else []  # morning in Hungarian, but *of* in Spanish
+    readings = {halves[text] for _, _, halves in _languages() for text in (suffix, *word) if text and text in halves}
     return readings.pop() if len(readings) == 1 else None
 
 
 def known_time(text: str, zone: tzinfo, where: str) -> datetime | None:
-    """A cell's time; None where it holds none. Raises CourseError if it cannot be read for certain."""
+    """Parse the time in a cell of a roster; None if the cell is empty. Raises CourseError if it is ambiguous."""
     if text.strip() in ("", "-", "–"):
         return None
     try:

@@ -426,7 +426,7 @@ def test_the_small_model_is_ahead_first_and_stops_first():
     assert small["parameters"] * 3 < middle["parameters"] < large["parameters"] / 3
     for curve in COMPUTE.values():
         steps = torch.tensor(curve["spent"]) / (3 * curve["parameters"] * figures.TOKENS / 1e9)
-        torch.testing.assert_close(steps, torch.tensor(bench_compute.LOOKS, dtype=torch.float32), atol=0.1, rtol=0.01)
+        torch.testing.assert_close(steps, torch.tensor(bench_compute.POINTS, dtype=torch.float32), atol=0.1, rtol=0.01)
     assert small["above"][-1] > middle["above"][-1] > large["above"][-1] > 0
     loss_at = [np.interp(10, curve["spent"], curve["above"]) for curve in COMPUTE.values()]
     assert loss_at == sorted(loss_at)

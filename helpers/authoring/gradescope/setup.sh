@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Once, when Gradescope makes the image: bubblewrap, a Python that is new enough, and the grader's packages.
+# Gradescope runs this once, for the image. It installs bubblewrap, a recent Python, and the grader's packages.
 set -eu
 cd "${AUTOGRADER:-/autograder}/source"
 apt-get update

@@ -1,6 +1,8 @@
-"""`course costs`: every known mistake of the parts that the translator can take, as a table of what it costs there.
+"""What each known mistake costs the translator: `python -m bench.costs [LESSON ...]`, many minutes of one core.
 
-Needs solutions/ and the finished blocks, so it works in the author's and the teacher's edition only.
+Each known mistake of an exercise whose block is a part of the translator is put in place of that part. The result is
+docs/what_a_mistake_costs.md, with a table for each part; if lessons are named, only their sections are measured again.
+The accepted variants (tests/accepted_variants) are put in too, and the program fails if one of them costs something.
 """
 
 import argparse
@@ -21,18 +23,22 @@ from helpers.translator.parts import PART
 from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
+SENTENCE = "jane visits africa in september"
 FINISHED = "the finished block"
-FOLD = "<details><summary>Its mistakes, one a line</summary>\n"  # hundreds of them
+# Part of the message for a correct module whose submodules have other names, so it cannot load the trained weights.
+OTHER_NAMES = "don't fit"
+FOLD = "<details><summary>Its mistakes, one per line</summary>\n"  # There are hundreds of them.
 TABLE = "| mistake | nats per word | exact |\n|---|---|---|\n"
 SECONDS = 20.0  # of processor time, for one mistake
 HEAD = """# What a mistake costs
 
-Made by `course costs`; never edited here.
+Made by `python -m bench.costs`; don't edit it.
 
-Every known mistake of the course that the translator can take, put in the place of the finished block: the loss in nats
-a word on {count} unseen sentences with the true words given, and how many of {exact} sentences come out word for word.
-The finished translator: {loss} nats, {share}% exact. The numbers are of one trained network; a bug that was there
-during training would cost something else. Where a mistake costs nothing here, the translator never meets the case.
+Every known mistake that fits into the translator was put in place of the finished block. The tables show the loss in
+nats per word on {count} unseen sentences, with teacher forcing, and how many of {exact} sentences were translated
+exactly. The finished translator has {loss} nats per word and {share}% exact translations. All of this holds for one
+trained network, and a bug that was there during training would cost something else. Where a mistake costs nothing here,
+the translator never runs into the case that it gets wrong.
 
 """
 
@@ -44,15 +50,15 @@ class Cost(NamedTuple):
     label: str
     nats: float | None
     exact: float | None
-    said: str  # why there are no numbers
+    failed: str  # why the translator stopped, or ""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling: only these are measured anew")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Measure and write the page. 1 where a finished block is not as good as the translator's own part."""
+def main() -> int:
+    """Measure, and write the page. Returns 1 if a finished block or an accepted variant costs something."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling (default: all lessons)")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
     start = time.process_time()
@@ -60,17 +66,17 @@ def run(args: argparse.Namespace) -> int:
     rows = [cost(*row) for row in bar(candidates, "what mistakes cost")]
     path = home.root / PAGE
     kept = sections_of(path.read_text("utf-8")) if args.lessons and path.is_file() else {}
-    both = kept | sections(rows)
-    path.write_text(page({lesson.name: both[lesson.name] for lesson in home.lessons if lesson.name in both}), "utf-8")
-    print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
-    bad = [row for row in rows if row.name == "right" and not is_right(row)]
-    for row in bad:
-        print(f"{row.lesson}, {row.part}: an accepted variant costs something: {row.label} {row.nats} {row.said}")
-    return int(bool(bad))
+    made = kept | sections(rows)
+    path.write_text(page({lesson.name: made[lesson.name] for lesson in home.lessons if lesson.name in made}), "utf-8")
+    print(f"{PAGE}: {len(rows)} parts measured, {time.process_time() - start:.0f} s of processor time")
+    costly = [row for row in rows if row.name == "right" and not is_right(row) and OTHER_NAMES not in row.failed]
+    for row in costly:
+        print(f"{row.lesson}, {row.part}: an accepted variant costs something: {row.label} {row.nats} {row.failed}")
+    return int(bool(costly))
 
 
 def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable]]:
-    """(lesson, part, mistake or "right", label, function) for everything that can be put in."""
+    """Yield (lesson, part, the mistake's name or "right", label, function) for all that fits into the translator."""
     blocks = load_blocks(home, lesson)
     path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
     variants = load_source(path, f"accepted_variants_{lesson.topic}").VARIANTS if path.is_file() else {}
@@ -80,8 +86,8 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
         if name not in PART or PART[name].runs == "beside" or reference is None:
             continue
         yield lesson.name, name, "right", FINISHED, reference
-        for form in variants.get(name, ()):
-            yield lesson.name, name, "right", form.__name__, form
+        for variant in variants.get(name, ()):
+            yield lesson.name, name, "right", variant.__name__, variant
         for mistake in exercise.mistakes:
             yield lesson.name, name, mistake.name, mistake.label, wrong_answer(mistake, reference)
 
@@ -89,18 +95,18 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
 def cost(lesson: str, part: str, name: str, label: str, function: Callable) -> Cost:
     """Measure one mistake or one accepted variant."""
     torch.manual_seed(0)
-    trial = stage.attempt({part: function}, "jane visits africa in september", SECONDS, shown=False)
+    trial = stage.attempt({part: function}, SENTENCE, SECONDS, shown=False)
     return Cost(lesson, part, name, label, trial.nats, trial.exact, trial.failed)
 
 
 def is_right(row: Cost) -> bool:
-    usual = stage.attempt_finished("jane visits africa in september")
-    return not row.said and abs(row.nats - usual.nats) <= 1e-5 + 1e-3 * usual.nats
+    usual = stage.attempt_finished(SENTENCE)
+    return not row.failed and abs(row.nats - usual.nats) <= 1e-5 + 1e-3 * usual.nats
 
 
 def sections(rows: list[Cost]) -> dict[str, str]:
-    """Each lesson's section of the page, with a table for each part of the translator. Finished blocks have a line of
-    their own, accepted variants a sentence."""
+    """Each lesson's section of the page. Each part has a table, which begins with the finished block; the accepted
+    variants of all parts are summed up in a sentence at the end."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
         rows_here = [row for row in rows if row.lesson == lesson]
@@ -109,21 +115,21 @@ def sections(rows: list[Cost]) -> dict[str, str]:
         parts = itertools.groupby(shown, key=lambda row: row.part)
         tables = (f"\n### `{part}`\n\n{TABLE}{''.join(map(_line, group))}" for part, group in parts)
         made[lesson] = f"## {lesson}\n\n{FOLD}{''.join(tables)}\n</details>\n"
-        good = sum(is_right(row) for row in right)
-        made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
-        others = "; the trained weights don't fit the others, whose parts have other names"
-        made[lesson] += f"{others if good < len(right) else ''}."
+        free = sum(is_right(row) for row in right)
+        made[lesson] += f"\nOf {len(right)} correct variants that were put in, {free} cost nothing."
+        if free < len(right):
+            made[lesson] += " The trained weights don't fit the others, because their submodules have other names."
     return made
 
 
 def sections_of(text: str) -> dict[str, str]:
-    """The lessons' parts of a page that was written before."""
+    """The sections of an existing page, by lesson."""
     parts = [part.strip() for part in text.split("\n## ")[1:]]
     return {part.partition("\n")[0]: f"## {part}" for part in parts}
 
 
 def page(made: dict[str, str]) -> str:
-    usual = stage.attempt_finished("jane visits africa in september")
+    usual = stage.attempt_finished(SENTENCE)
     head = HEAD.format(
         count=evaluation.LOSS_SENTENCES,
         exact=stage.EXACT_SENTENCES,
@@ -134,13 +140,17 @@ def page(made: dict[str, str]) -> str:
 
 
 def _line(row: Cost) -> str:
-    """A mistake's row; what stops the translator says so below its name."""
+    """The table row of a mistake. If the translator stopped, the reason is below the mistake's name."""
     label = "*right*" if row.name == "right" and row.label == FINISHED else _cell(row.label)
-    if row.nats is None or row.said:
-        reason = row.said.splitlines()[0] if row.said else "no number"
+    if row.nats is None or row.failed:
+        reason = row.failed.splitlines()[0] if row.failed else "no number"
         return f"| {label}<br><small>{html.escape(_cell(reason), quote=False)}</small> | – | |\n"
     return f"| {label} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f}% |\n"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
