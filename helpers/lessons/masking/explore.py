@@ -88,8 +88,8 @@ def cells(tokens: list[str], scores: torch.Tensor):
             patches[1][i, j].set(**(HATCHED if not seen and not nan else SEEN | {"facecolor": shade}))
             texts[1][i, j].set_text("NaN" if nan else f"{weight:.3f}" if seen else "")
             texts[1][i, j].set_color(RED_INK if nan else "black")
-        told = [", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row) for row in weights.tolist()]
-        rows = (f"{token}: {row}" for token, row in zip(tokens, told, strict=True))
+        details = [", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row) for row in weights.tolist()]
+        rows = (f"{token}: {row}" for token, row in zip(tokens, details, strict=True))
         caption = "A button opens or closes one cell. Each row of weights adds up to 1, or is NaN."
         return Picture(figure, "Weights under the mask, a row for each query. " + "; ".join(rows) + ".", caption)
 

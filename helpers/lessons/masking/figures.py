@@ -93,7 +93,7 @@ def repairs(tokens, scores) -> Picture:
         "C": lambda scores: torch.where(seen, scores, -1e9).softmax(-1),
     }
     figure, axes = new_figure(7.6, 2.6, 3, 2)
-    said = []
+    details = []
     for pair, (letter, weights_of) in zip(axes, treatments.items(), strict=True):
         leaf = scores.clone().requires_grad_()
         weights = weights_of(leaf)
@@ -107,10 +107,10 @@ def repairs(tokens, scores) -> Picture:
                 ax.text(j, 0, text, ha="center", va="center", color=RED_INK if text == "NaN" else BLACK)
             ax.set(xticks=[], yticks=[])
         pair[0].set_ylabel(letter, rotation=0, labelpad=14, va="center", fontsize=12)
-        said.append("{}: weights {}, gradient {}".format(letter, *map(", ".join, texts)))
+        details.append("{}: weights {}, gradient {}".format(letter, *map(", ".join, texts)))
     axes[0, 0].set_title("weights")
     axes[0, 1].set_title("gradient at the scores")
-    alt = f"The row of {tokens[-1]}, which is fully masked, under three treatments. " + "; ".join(said) + "."
+    alt = f"The row of {tokens[-1]}, which is fully masked, under three treatments. " + "; ".join(details) + "."
     return Picture(figure, alt, f"Figure 5.2. The row of {tokens[-1]}, which is fully masked, under three treatments.")
 
 

@@ -36,8 +36,8 @@ def budget():
         for label, number in zip(labels, numbers.values(), strict=True):
             label.set_text(f"{number:,}")
         title.set_text(f"{heads} head{'s' if heads > 1 else ''}, {tokens:,} tokens, width {D}")
-        said = named(numbers, numbers.values(), ",")
-        alt = f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
+        details = named(numbers, numbers.values(), ",")
+        alt = f"With {heads} heads and {tokens} tokens: {details}. With more heads the first two stay the same, the "
         alt += "attention weights grow with the heads, and a head gets narrower."
         caption = "Figure 8.5. More heads need the same parameters and products, more attention weights, and are "
         caption += "narrower."

@@ -90,8 +90,8 @@ def two_questions(fractions: dict[str, float]) -> Picture:
     bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE], **look)
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
-    said = named(fractions, fractions.values())
-    alt = f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half."
+    details = named(fractions, fractions.values())
+    alt = f"Three bars, the fraction of variance unexplained after training: {details}. A dashed line marks one half."
     caption = "Figure 8.1. For a difference of two tokens one head leaves half of the variance unexplained."
     return Picture(figure, alt, caption)
 
@@ -108,8 +108,8 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
     for ax, tables, title in zip(axes, (x[None], right, wrong), titles, strict=True):
         _squares(ax, tables, token_of, width)
         ax.set_title(title)
-    said = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
-    as_meant, mixed = map("; ".join, said)
+    details = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
+    as_meant, mixed = map("; ".join, details)
     alt = "Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each "
     alt += f"token: {as_meant}. With view alone, each head holds one token only: {mixed}."
     caption = "Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token "
@@ -208,11 +208,11 @@ def transplant(load, mine, theirs) -> str:
     with torch.no_grad():
         out, weights = mine(x)
         expected, their_weights = theirs(x, x, x, average_attn_weights=False)
-    said = []
+    details = []
     for name, gap in (("weights", weights - their_weights), ("outputs", out - expected)):
         most = gap.abs().max().item()
-        said.append(f"{name} differ by at most {most:.0e}" if most else f"{name} are the same to the last digit")
-    return f"Two sentences of six tokens, yours against theirs: {' and '.join(said)}."
+        details.append(f"{name} differ by at most {most:.0e}" if most else f"{name} are the same to the last digit")
+    return f"Two sentences of six tokens, yours against theirs: {' and '.join(details)}."
 
 
 def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
@@ -243,9 +243,9 @@ def leak(layer, x: torch.Tensor) -> Picture:
     frame_cells(ax, leaks)
     ax.set(xlabel="token that is replaced", ylabel="output", title="framed: leaks from the future")
     figure.colorbar(picture, ax=ax, shrink=0.8, label="change of the output")
-    said = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
+    listed = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
     alt = f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, "
-    alt += f"where the future leaks: {said}."
+    alt += f"where the future leaks: {listed}."
     caption = "Figure 8.6. Which token changes which output of the original function, with a causal mask."
     return Picture(figure, alt, caption)
 
@@ -272,17 +272,17 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
 
 def weights_by_distance() -> Picture:
     figure, axes = new_figure(8.6, 3.0, 1, 2, sharey=True)
-    said = []
+    details = []
     for ax, positions, title in zip(axes, (True, False), ("with positions", "positions set to zero"), strict=True):
         found = weight_by_distance(positions)
         for h in range(4):
             ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h}")
         ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
         percent = [" ".join(f"{100 * value:.0f}" for value in row) for row in found.tolist()]
-        said.append(f"{title}: " + "; ".join(f"head {h} {row}" for h, row in enumerate(percent)))
+        details.append(f"{title}: " + "; ".join(f"head {h} {row}" for h, row in enumerate(percent)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
-    alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + "."
+    alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(details) + "."
     caption = "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide."
     return Picture(figure, alt, caption)
 
@@ -311,8 +311,8 @@ def without_each_head() -> Picture:
     bars(ax, names, losses, ".4f", color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
     ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {whole:.4f}")
     ax.tick_params(axis="x", labelsize=9)
-    said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
-    alt = f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}."
+    heads = named((name.replace("\n", " ") for name in names), losses, ".4f")
+    alt = f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {heads}."
     caption = "Figure 8.8. Only one head is expensive to ablate. Each of the others can be ablated alone at little "
     caption += "cost."
     return Picture(figure, alt, caption)
@@ -320,7 +320,7 @@ def without_each_head() -> Picture:
 
 def importance_against_damage(head_importance) -> Picture:
     _, rows = damage()
-    network, said = translator.machine(), []
+    network, details = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     src = torch.stack(sentences)[:, :8]
     figure, ax = new_figure(6.4, 3.2)
@@ -330,12 +330,12 @@ def importance_against_damage(head_importance) -> Picture:
         ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
-            said.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
+            details.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
     ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     caption = "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head."
-    return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(said)}.", caption)
+    return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(details)}.", caption)
 
 
 def _grouped(attend, groups: int) -> type:
@@ -356,7 +356,7 @@ def _grouped(attend, groups: int) -> type:
 def shared_keys(attend) -> Picture:
     losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
     names = ["4 heads of keys", "2 groups", "1 group"]
-    said = named(names, losses, ".4f")
-    alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
+    details = named(names, losses, ".4f")
+    alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {details}."
     caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
     return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)

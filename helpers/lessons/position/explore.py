@@ -38,11 +38,11 @@ def sinusoids():
         title.set_text(f"pair {pair}: one cycle in {2 * np.pi / speed:,.1f} steps")
         gaps = apart(t, s, D_MODEL)
         bars.show(gaps, colors=[BLUE if i == pair else SKY for i in range(len(gaps))])
-        told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
+        details = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
         alt = f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
         alt += f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} "
         alt += f"{np.sin(speed * s):.3f} and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: "
-        alt += f"{told}."
+        alt += f"{details}."
         return Picture(figure, alt, "Left: one pair of columns. Right: the distance of the two positions in each pair.")
 
     t, s = whole("position", 10, 0, LENGTH - 1), whole("another one", 11, 0, LENGTH - 1)

@@ -152,7 +152,7 @@ def one_turn(offset: int = 3) -> Picture:
 
 def turned_together() -> Picture:
     figure, axes = new_figure(8.6, 3.3, columns=3)
-    said = []
+    details = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
         unit_circle(ax)
         _named_arrow(ax, np.exp(1j * m), Q_COLOR, "q")
@@ -160,8 +160,8 @@ def turned_together() -> Picture:
         angles = np.linspace(m, n, 40)
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
         ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
-        said.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
-    alt = f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}."
+        details.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
+    alt = f"Three circles with a query and a key as arrows of length 1. {'; '.join(details)}."
     caption = "Figure 2.6. If query and key move together, their angle and score stay. If the key moves alone, both "
     caption += "change."
     return Picture(figure, alt, caption)

@@ -88,5 +88,5 @@ def chain_of_the_course(bigram_probabilities):
     chain = bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     for word in ("jane", "visits"):
         likeliest = chain[words.index(word)].topk(4)
-        told = (f"{words[i]} {p:.2f}" for p, i in zip(likeliest.values.tolist(), likeliest.indices, strict=True))
-        print(f"after {word}:", ",  ".join(told))
+        details = (f"{words[i]} {p:.2f}" for p, i in zip(likeliest.values.tolist(), likeliest.indices, strict=True))
+        print(f"after {word}:", ",  ".join(details))

@@ -85,8 +85,8 @@ def arcs(scores, tokens):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
         ax.set_title(f"{word} attends to")
         row = zip(tokens, scores[query].tolist(), weights[query].tolist(), strict=True)
-        said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in row)
-        alt = f"The table of a head's scores, and arcs from {word} to every key: {said}."
+        details = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in row)
+        alt = f"The table of a head's scores, and arcs from {word} to every key: {details}."
         return Picture(figure, alt, "The thicker the arc, the larger the attention weight.")
 
     panel(keeping(figure, draw), word=choice("word", list(tokens), tokens[1]))
@@ -133,9 +133,9 @@ def four_scores():
             image.set_data((share * 7).round() / 7)  # fourteen bands, as in a contour plot
             title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
             query.xy = tuple(q.tolist())
-        said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
+        details = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
         alt = f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
-        alt += f"For the key (1, 0.5) and the key twice as long: {said}."
+        alt += f"For the key (1, 0.5) and the key twice as long: {details}."
         caption = "Purple: a key there scores high. Orange: low. The two green keys point the same way."
         return Picture(figure, alt, caption)
 
@@ -278,9 +278,9 @@ def training():
         titles[0].set_text(f"scores after {step} steps")
         titles[1].set_text(f"loss {loss:.2f}")
         dot.set_data([step], [loss])
-        said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(tables[step].argmax(-1).tolist()))
+        details = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(tables[step].argmax(-1).tolist()))
         wanted = "Wanted: jane to visits, visits to africa, africa to visits."
-        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. {wanted}"
+        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {details}. {wanted}"
         return Picture(figure, alt, "Squares: the keys that should win. Dot: the current point on the loss curve.")
 
     panel(keeping(figure, draw), step=whole("step", 0, 0, 60, step=2))
@@ -296,8 +296,8 @@ def graph(weights, tokens):
         ax.clear()
         draw_wires(ax, tokens, edges, f"edges of at least {threshold:.2f}")
         ax.set_ylim(-0.9, 1.0)
-        said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
-        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
+        details = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
+        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {details}."
         return Picture(figure, alt, "The same weights as a table and as a graph.")
 
     panel(keeping(figure, draw), threshold=decimal("threshold", 0.1, 0.02, 0.96, 0.02))

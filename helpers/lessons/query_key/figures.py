@@ -70,8 +70,8 @@ def video_search(titles, query, keys) -> Picture:
         colors = [ORANGE if i == best else BLUE for i in range(len(titles))]
         bars(ax, titles, numbers, ".3g", across=True, color=colors, height=0.8)
         ax.set(title=f"{name}: {titles[best]}", xlim=(0, float(numbers.max()) * 1.2))
-    said = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
-    alt = f"Two bar charts of how well a query matches each title. {said}. The winners differ."
+    details = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
+    alt = f"Two bar charts of how well a query matches each title. {details}. The winners differ."
     return Picture(figure, alt, "Figure 3.2. The dot product and the cosine pick different videos.")
 
 
@@ -108,8 +108,8 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
-    said = "; ".join(f"{tokens[i]} attends most to {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
-    alt = f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {said}."
+    details = "; ".join(f"{tokens[i]} attends most to {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
+    alt = f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {details}."
     caption = "Figure 3.4. The scores of all queries with all keys, and the graph of the largest ones."
     return Picture(figure, alt, caption)
 
@@ -137,9 +137,9 @@ def one_row(scores, tokens, query) -> Picture:
     look = {"title": f"scores of '{query}' with each key", "ylabel": "score", "ylim": (-13.5, 13)}
     bars(ax, tokens, scores, ".3f", color=[ORANGE if i == best else BLUE for i in range(len(tokens))], **look)
     ax.axhline(0, color="0.4", lw=0.8)
-    said = f"{named(tokens, scores, '.3f')}. The largest is {tokens[best]}, not '{query}'."
+    details = f"{named(tokens, scores, '.3f')}. The largest is {tokens[best]}, not '{query}'."
     caption = "Figure 3.5. Scores of one untrained query with all keys."
-    return Picture(figure, f"Bars of the scores of '{query}': {said}", caption)
+    return Picture(figure, f"Bars of the scores of '{query}': {details}", caption)
 
 
 def self_scores_by_kind(rounds: int = 400) -> Picture:
@@ -168,8 +168,8 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
     bars(ax, list(kinds), list(kinds.values()), ".3f", across=True, height=0.8)
     ax.axvline(1 / T, color=ORANGE, ls="--")
     ax.set(xlim=(0, 1.12), title="fraction that attend most to themselves (dashed: chance)")
-    said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
-    alt = f"How often the largest score of a token, among six random ones, is with itself. {said}. Chance is 0.17."
+    details = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
+    alt = f"How often the largest score of a token, among six random ones, is with itself. {details}. Chance is 0.17."
     caption = "Figure 3.9. How often a token attends most to itself, for five ways to compute scores."
     return Picture(figure, alt, caption)
 
@@ -180,9 +180,9 @@ def five_by_five(table) -> Picture:
     heatmap(ax, table, APPLES, APPLES, vmin=0, title="the published table, and the sums of its rows")
     for i, total in enumerate(table.sum(-1).tolist()):
         ax.text(len(APPLES) - 0.35, i, f"sum {total:.2f}", va="center")
-    said = f"symmetric, 1.00 on the diagonal. Row sums: {named(APPLES, table.sum(-1))}; none is 1."
+    details = f"symmetric, 1.00 on the diagonal. Row sums: {named(APPLES, table.sum(-1))}; none is 1."
     caption = "Figure 3.10. The published table, and the sums of its rows."
-    return Picture(figure, f"Five by five table for I like to eat apples: {said}", caption)
+    return Picture(figure, f"Five by five table for I like to eat apples: {details}", caption)
 
 
 def previous_token_target(max_len: int) -> Picture:
@@ -214,15 +214,15 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
     vectors = {"jane": (1.0, 0, 0), "visits": (0, 1.0, 0), "africa": (0, 0, 1.0), "loves": (0, 2.0, 0)}
     figure, axes = new_figure(8.6, 1.9, 1, 3, width_ratios=(1, 1.5, 1.5))
     draw_wires(axes[0], ("jane", "visits"), ((0, 1, chain_edge),), "Markov chain, always", color=ORANGE)
-    said = []
+    details = []
     for ax, tokens in zip(axes[1:], (JANE, ("jane", "loves", "visits")), strict=True):
         x = torch.tensor([vectors[token] for token in tokens])  # (3, 3)
         scores = ((x @ W_q.T) @ (x @ W_k.T).T)[0].tolist()  # jane's row
         edges = [(0, j, score) for j, score in enumerate(scores) if score]
         draw_wires(ax, tokens, edges, " ".join(tokens), digits=1)
-        said.append(f"in {' '.join(tokens)}: " + ", ".join(f"jane to {tokens[j]} {w:.1f}" for _, j, w in edges))
+        details.append(f"in {' '.join(tokens)}: " + ", ".join(f"jane to {tokens[j]} {w:.1f}" for _, j, w in edges))
     alt = f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
-    alt += f"Attention scores that are not 0, {said[0]}; {said[1]}."
+    alt += f"Attention scores that are not 0, {details[0]}; {details[1]}."
     caption = "Figure 3.8. A Markov chain has one fixed edge; in the two sentences the largest score of jane differs."
     return Picture(figure, alt, caption)
 
@@ -233,6 +233,6 @@ def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
     found = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
     figure, ax = new_figure(8.6, 2.6)
     draw_wires(ax, tokens, found, "")
-    said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
+    details = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
     caption = "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more."
-    return Picture(figure, f"The graph of one head of the translator: {said}.", caption)
+    return Picture(figure, f"The graph of one head of the translator: {details}.", caption)

@@ -97,7 +97,7 @@ def first_head(sentence: str):
 
 def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
     figure, axes = new_figure(7.4, 4.2, len(widths), 1, sharex=True)
-    said = []
+    details = []
     for ax, d_k, color in zip(axes, widths, CYCLE, strict=False):
         scores = random_scores(d_k, pairs, 1).flatten()
         sd = float(scores.std())
@@ -107,26 +107,26 @@ def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture
         ax.text(49, 0, f"standard deviation {sd:.1f}\n", va="bottom", ha="right", fontsize=10)
         ax.set(yticks=[], xlim=(-50, 50))
         ax.spines["left"].set_visible(False)
-        said.append(f"{sd:.1f} at width {d_k}")
+        details.append(f"{sd:.1f} at width {d_k}")
     axes[-1].set_xlabel("dot product q · k   (black: one standard deviation to each side)")
     alt = "Histograms of dot products of random vectors, all centered at 0. The wider the vectors, the wider the "
     caption = "Figure 4.1. Dot products of random vectors. Four times the width doubles the standard deviation."
-    return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(said) + ".", caption)
+    return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(details) + ".", caption)
 
 
 def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
     figure, axes = new_figure(7.6, 2.8, 1, len(factors), sharey=True)
-    said = []
+    details = []
     for ax, factor in zip(axes, factors, strict=True):
         larger = torch.tensor(scores, dtype=torch.float64) * factor
         weights = torch.softmax(larger, dim=0).tolist()
         names = [f"{s:g}" for s in larger.tolist()]
         bars(ax, names, weights, ".3f")
         ax.set(title=f"scores × {factor}" if factor > 1 else "scores", xlabel="score", ylim=(0, 1.12))
-        said.append(f"scores {', '.join(names)} give {', '.join(f'{w:.3f}' for w in weights)}")
+        details.append(f"scores {', '.join(names)} give {', '.join(f'{w:.3f}' for w in weights)}")
     axes[0].set_ylabel("weight")
     caption = "Figure 4.2. The order stays the same, but the largest score gets almost all of the weight."
-    return Picture(figure, "Bar charts of softmax weights: " + "; ".join(said) + ".", caption)
+    return Picture(figure, "Bar charts of softmax weights: " + "; ".join(details) + ".", caption)
 
 
 def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Picture:
@@ -134,7 +134,7 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
     names = ("divided by 1", f"divided by √{d_k}", f"divided by {d_k}", "divided by 100")
     divisors = (1, math.sqrt(d_k), d_k, 100)
     figure, axes = new_figure(8.6, 3.3, 1, 4, sharey=True)
-    said = []
+    details = []
     for ax, name, c, color in zip(axes, names, divisors, (ORANGE, BLUE, GREEN, PINK), strict=True):
         weights = torch.softmax(scores / c, dim=0)
         bars(ax, tokens, weights, ".2f", across=True, color=color, height=0.8)
@@ -142,9 +142,9 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         title = f"{name}\neffectively {words:.1f} words"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
-        said.append(f"{name}: {named(tokens, weights)}; effectively {words:.1f} words")
+        details.append(f"{name}: {named(tokens, weights)}; effectively {words:.1f} words")
     caption = "Figure 4.3. Attention weights of “is”, with its scores divided by four different constants."
-    return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
+    return Picture(figure, "Attention weights of one word. " + ". ".join(details) + ".", caption)
 
 
 def two_jacobians() -> Picture:
@@ -181,14 +181,14 @@ def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queri
 def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
     figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
     found = medians_against_width(widths)
-    said = []
+    details = []
     for name, _, color, style in RULES:
         derivatives, sizes, _ = found[name]
         left.plot(widths, derivatives, style, color=color, label=name)
         right.plot(widths, sizes, style, color=color, label=name)
         listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, sizes, strict=True))
         derivative = f"largest derivative {derivatives[-1]:.2g} at width {widths[-1]}"
-        said.append(f"{name.replace('$', '')}: {derivative}, size of ∂p/∂q {listed}")
+        details.append(f"{name.replace('$', '')}: {derivative}, size of ∂p/∂q {listed}")
     left.axhline(0.25, color="gray", lw=1, ls=":")
     left.text(widths[0], 0.32, "1/4, the maximum", fontsize=SMALLEST, color=GRAY_INK)
     left.set_title("largest derivative of softmax")
@@ -198,13 +198,13 @@ def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
         name_ticks(ax, x=widths)
     left.legend(frameon=False, loc="lower left")
     caption = "Figure 4.5. Medians over 10,000 queries. Only the square root makes the line on the right flat."
-    return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
+    return Picture(figure, "Two charts against the width. " + "; ".join(details) + ".", caption)
 
 
 def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     names = {"variance 1": "entries of variance 1", "nn.Linear": "nn.Linear", "torch.rand": "torch.rand (all positive)"}
-    said = []
+    details = []
     for init, color, marker in zip(INITIALIZATIONS, (ORANGE, GREEN, PINK), "os^", strict=True):
         lines = ([], [])
         for d in widths:
@@ -215,7 +215,7 @@ def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, 
         for ax, line in zip(axes, lines, strict=True):
             ax.plot(widths, line, marker=marker, color=color, label=names[init])
         raw, divided = (", ".join(f"{w:.2f}" for w in line) for line in lines)
-        said.append(f"{names[init]}: not scaled {raw}; divided {divided}")
+        details.append(f"{names[init]}: not scaled {raw}; divided {divided}")
     for ax, title in zip(axes, ("not scaled", "divided by √$d_k$"), strict=True):
         ax.axhline(1 / keys, color="gray", lw=1, ls=":")
         ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", title=title)
@@ -223,6 +223,6 @@ def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, 
     axes[0].text(widths[0], 0.05, "1/8, all equal", fontsize=SMALLEST, color=GRAY_INK)
     axes[0].set_ylabel("largest of 8 weights (mean)")
     axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))
-    alt = f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. {'; '.join(said)}."
+    alt = f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. {'; '.join(details)}."
     caption = "Figure 4.6. Three initializations. The division removes the dependence on the width for two of them."
     return Picture(figure, alt, caption)

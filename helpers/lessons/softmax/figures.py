@@ -37,13 +37,13 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 def where_exp_works() -> Picture:
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
-    said, double = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
+    details, double = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
         ax.text(low - 2, row, f"{low:.1f}".replace("-", "−"), ha="right", va="center")
         ax.text(high + 2, row, f"{high:.1f}", ha="left", va="center")
-        said.append(f"{name} from {low:.1f} to {high:.1f}")
+        details.append(f"{name} from {low:.1f} to {high:.1f}")
     ax.set_yticks(range(len(formats)), [name for name, _ in formats])
     ax.invert_yaxis()
     ax.text(-85, 0, "exp underflows", ha="center", va="center", color="dimgray")
@@ -52,7 +52,7 @@ def where_exp_works() -> Picture:
     ax.set_title(f"float64: {double}", fontsize=11, loc="right")
     alt = (
         "Bars of the scores whose exponential fits into a number format: "
-        + ", ".join(said)
+        + ", ".join(details)
         + f"; float64 has {double}."
     )
     return Picture(figure, alt, "Figure 6.2. The scores whose exponential has full precision in three number formats.")
@@ -65,7 +65,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         ("over all entries", torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)),
     ]
     figure, axes = new_figure(8.6, 3.3, 1, 3)
-    said = []
+    details = []
     for ax, (name, table) in zip(axes, tables, strict=True):
         size, rows, columns = len(table), table.sum(-1).tolist(), table.sum(-2).tolist()
         weight_map(ax, table, tokens, title=name, xlim=(-0.5, size + 0.15), ylim=(size + 0.05, -0.5))
@@ -73,9 +73,9 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
             _sum_text(ax, size - 0.42, i, across, "left")
             _sum_text(ax, i, size - 0.2, down, "center")
         ax.xaxis.tick_top()
-        said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
+        details.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="key; sums at right and below")
-    alt = "Three softmaxes of the scores of three words. " + "; ".join(said) + "."
+    alt = "Three softmaxes of the scores of three words. " + "; ".join(details) + "."
     return Picture(figure, alt, "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.")
 
 
@@ -132,9 +132,9 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.axvline(math.sqrt(24), color="gray", lw=1, ls="--", label="√24")
         ax.set(xscale="log", xlabel="temperature (dashed: √24)")
         ax.minorticks_off()
-    said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
+    listed = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
-    alt += f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+    alt += f"all are equal at high ones. Right: entropy, {listed}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     return Picture(figure, alt, "Figure 6.4. Six attention weights and their entropy at temperatures from low to high.")
 
 
@@ -168,29 +168,29 @@ def push_and_pull() -> Picture:
     ]
     figure, axes = new_figure(8.6, 3.0, 1, 3)
     names = [f"{word}\n{v:g}" for word, v in zip(WORDS, p.tolist(), strict=True)]
-    said = []
+    details = []
     for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
         bars(ax, names, values, ".4g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
-        said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
+        details.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
     caption = "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps."
-    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".", caption)
+    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(details) + ".", caption)
 
 
 def prediction_minus_truth() -> Picture:
     words, p, truth = ("est", "regarde", "visite"), torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, 1.0])
     steps = [("prediction", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
     figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
-    said = []
+    details = []
     for ax, (name, values, color) in zip(axes, steps, strict=True):
         bars(ax, words, values, ".3g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.set(title=name, ylim=(-0.55, 1.2))
-        said.append(f"{name}: {named(words, values, '.3g')}")
+        details.append(f"{name}: {named(words, values, '.3g')}")
     caption = "Figure 6.8. The gradient at the logits. A step against it lowers the other words and raises the target."
-    return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
+    return Picture(figure, "Three bar charts. " + "; ".join(details) + ".", caption)
 
 
 def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:

@@ -7,7 +7,7 @@ from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.token_embedding import figures as figures
 from helpers.widgets.panel import decimal, keeping, panel, whole
 
-TYPED = (  # suggestions, and on a page the choices
+SENTENCES = (  # suggestions, which are the only choices on a web page
     "jane visits africa in september",
     "jane visits jane",
     "she buys a red apple",
@@ -47,6 +47,6 @@ def training(history, words):
 
 
 def sentence():
-    sentence = widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False)
-    word = whole("word", 2, 1, figures.ROOM, continuous_update=False)
+    sentence = widgets.Combobox(value=SENTENCES[0], options=SENTENCES, description="sentence", continuous_update=False)
+    word = whole("word", 2, 1, figures.MAX_WORDS, continuous_update=False)
     panel(figures.sentence_to_rows, sentence=sentence, word=word)

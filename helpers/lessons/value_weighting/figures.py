@@ -26,9 +26,9 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     for ax, (title, matrix, rows) in zip(axes, panels, strict=True):
         heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top, title=title)
     axes[2].set_box_aspect(1 / 3)
-    said = named(channels, out, "g")
+    details = named(channels, out, "g")
     listed = named(tokens, weights, "g")
-    alt = f"Three values as a heat map, the same times the weights {listed}, and their sum: {said}."
+    alt = f"Three values as a heat map, the same times the weights {listed}, and their sum: {details}."
     caption = "Figure 7.1. Values, the same times their weights, and their sum, the context vector of visits."
     return Picture(figure, alt, caption)
 
@@ -113,9 +113,9 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
     best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
-    said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
+    details = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
     to_jane, own = torch.cosine_similarity(found[1], values[:2], dim=-1).tolist()
-    alt = f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. The "
+    alt = f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {details}. The "
     alt += f"output of visits has a cosine of {to_jane:.2f} with the value of jane and {own:.2f} with its own."
     caption = "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's "
     caption += "value."
@@ -154,8 +154,8 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     right.axhline(0, color="black", lw=0.8)
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     keys = zip(names, weights, values, gradient, moves, strict=True)
-    said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, score pushed {move}" for n, a, b, s, move in keys)
-    alt = f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(said)}."
+    rows = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, score pushed {move}" for n, a, b, s, move in keys)
+    alt = f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(rows)}."
     caption = "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above "
     caption += "it."
     return Picture(figure, alt, caption)
@@ -169,22 +169,22 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
         return tensors_alive(f, *(torch.randn(T, width, generator=generator) for _ in range(3)))[1].largest
 
     figure, ax = new_figure(7.6, 3.9)
-    said = []
+    details = []
     looks = (ORANGE, "o-"), (PINK, "s-"), (GREEN, "^--"), (BLUE, "D:")
     for (name, f), (color, style) in zip(answers.items(), looks, strict=False):
         try:
             numbers = [largest(f, T) for T in lengths]
         except NotImplementedError:
-            said.append(f"{name} is not answered yet")
+            details.append(f"{name} is not answered yet")
             continue
         except Exception as error:  # a half-finished answer may raise anything; its check says more
-            said.append(f"{name} raises {type(error).__name__}")
+            details.append(f"{name} raises {type(error).__name__}")
             continue
         ax.plot(lengths, numbers, style, color=color, label=name, ms=7)
-        said.append(f"{name}: {numbers[0]:,} entries at T = {lengths[0]}, {numbers[-1]:,} at T = {lengths[-1]}")
+        details.append(f"{name}: {numbers[0]:,} entries at T = {lengths[0]}, {numbers[-1]:,} at T = {lengths[-1]}")
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="entries of the largest tensor")
     name_ticks(ax, x=lengths)
     ax.legend(frameon=False)
-    alt = "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + "."
+    alt = "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(details) + "."
     caption = "Figure 7.7. The largest intermediate tensor. It grows least if both queries and keys are split."
     return Picture(figure, alt, caption)
