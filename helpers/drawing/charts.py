@@ -29,8 +29,9 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **options):
 
     mask: boolean (rows, columns), True where a cell may be seen. All other cells are hatched and have no number,
     whatever the matrix contains there. options: those of CELLS, and what `ax.set` takes. Without the color limits vmin
-    and vmax, a map of AROUND_ZERO is centered at 0. numbers: whether to write the values, with this many digits.
-    tilted: whether to tilt the names of the columns. every: the step between ticks, for sides without names.
+    and vmax, a map of AROUND_ZERO is centered at 0. numbers, digits: whether to write the values,
+    and with how many decimal places. tilted: whether to tilt the names of the columns. every: the step between ticks
+    on sides without names.
     """
     cmap, vmin, vmax, numbers, digits, tilted, every = (options.pop(name, value) for name, value in CELLS.items())
     values = _array(matrix).astype(float)

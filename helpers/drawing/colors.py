@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 SKY, RED, BLACK = "#56B4E9", "#D55E00", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
-# The same hues for text, with a contrast of at least 4.5 : 1 on white; all other colors serve as they are.
+# The same hues for text, with a contrast of at least 4.5 : 1 on white; other colors need no darker version.
 ORANGE_INK, SKY_INK, GREEN_INK = "#8F5B00", "#1F6FA8", "#00735C"
 PINK_INK, RED_INK, GRAY_INK = "#9B3D75", "#B23A00", "#595959"
 INK = {ORANGE: ORANGE_INK, SKY: SKY_INK, GREEN: GREEN_INK, PINK: PINK_INK, RED: RED_INK}

@@ -1,4 +1,4 @@
-"""A training run to watch: a progress bar with the latest numbers, and below it their curves, which grow.
+"""A training run to watch: a progress bar with the latest numbers, and below it their curves, redrawn as they grow.
 
     live = Live(600, "training the translator")
     for step in live:                      # 1, 2, ..., 600

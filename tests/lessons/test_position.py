@@ -40,7 +40,7 @@ def test_rotary_scores_know_the_sign_of_the_offset():
 
 
 def test_what_the_explorer_of_sinusoids_answers():
-    near, far = figures.apart(10, 11, 16), figures.apart(10, 54, 16)
+    near, far = figures.pair_distances(10, 11, 16), figures.pair_distances(10, 54, 16)
     assert near[[0, 2]].tolist() == pytest.approx([0.96, 0.10], abs=5e-3) and near.argmax() == 0
     assert far[[0, 1, 2, 3, 7]].tolist() == pytest.approx([0.02, 1.25, 1.62, 1.28, 0.01], abs=5e-3)
     assert "pair 2 1.617" in pictures_of(explore.sinusoids)(0, 10, 54).alt

@@ -1,4 +1,4 @@
-"""Pictures of lesson 3: the graph of a sentence, scores as tables and as maps, and what d_k channels can hold."""
+"""Figures of lesson 3: sentences as graphs, queries and keys, tables of scores, and the Markov chain of a text."""
 
 import functools
 
@@ -16,14 +16,14 @@ JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
 LIFE = ("Life", "is", "short", "eat", "dessert", "first")
 
-ARCS = 1, 3  # the block and the head of the translator's encoder, counted from 0, whose arcs the lesson draws
+REAL_HEAD = 1, 3  # the block and head of the translator's encoder, from 0, whose scores the lesson shows
 
-# The table of the sources, which do not say where it comes from: query, key, probability.
+# The edges (query, key, weight) of the sources' table; they don't say where it comes from.
 SKETCHED = ((0, 1, 0.94), (1, 2, 0.86), (2, 1, 0.76))
 
 
 def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
-    """Tokens on a line, an arrow from the query to the key for each (query, key, weight); thick means heavy."""
+    """Draw tokens in a row and, for each edge (query, key, weight), an arrow as thick as its weight."""
     heaviest = max((abs(weight) for _, _, weight in edges), default=1.0) or 1.0
     gap = 1.6
     for query, key, weight in edges:
@@ -32,12 +32,12 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
             ax.add_patch(Ring((gap * query, 0.34), 0.17, fill=False, lw=width, color=color))
             ax.text(gap * query, 0.60, f"{weight:.{digits}f}", ha="center", fontsize=9)
             continue
-        bend = -0.35 - 0.1 * abs(key - query)
-        look = {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 16, "shrinkB": 16}
+        curvature = -0.35 - 0.1 * abs(key - query)
+        look = {"connectionstyle": f"arc3,rad={curvature}", "shrinkA": 16, "shrinkB": 16}
         arrow(ax, (gap * query, 0), (gap * key, 0), color, width, **look)
-        middle, top = gap * (query + key) / 2, -bend * gap * (key - query) / 2
-        ground = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        ax.text(middle, top, f"{weight:.{digits}f}", ha="center", va="center", fontsize=9, zorder=3, bbox=ground)
+        middle, top = gap * (query + key) / 2, -curvature * gap * (key - query) / 2
+        background = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+        ax.text(middle, top, f"{weight:.{digits}f}", ha="center", va="center", fontsize=9, zorder=3, bbox=background)
     for i, token in enumerate(tokens):
         box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": "0.55"}
         ax.text(gap * i, 0, token, ha="center", va="center", bbox=box, zorder=3)
@@ -49,7 +49,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
 
 
 def wiring() -> Picture:
-    """Three tokens without a wire, and below them the same with the wires of the sources' table."""
+    """Three tokens without edges, and below them the same tokens with the edges of the sources' table."""
     figure, axes = new_figure(7.0, 2.8, 2, 1, height_ratios=(1, 2.4))
     for ax, edges, words in zip(axes, ((), SKETCHED), ("before\nattention", "after\nattention"), strict=True):
         draw_wires(ax, JANE, edges)
@@ -116,18 +116,18 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 
 @functools.lru_cache(maxsize=1)
 def one_real_head():
-    """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
-    x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
-    return x, numbers["W_q.weight"], numbers["W_k.weight"]
+    """The input (5, 64) of the translator's last encoder head for one sentence, and its W_Q and W_K, (16, 64) each."""
+    x, weights = read_by_a_head("jane visits africa in september", *REAL_HEAD)
+    return x, weights["W_q.weight"], weights["W_k.weight"]
 
 
 def scores_of_is() -> torch.Tensor:
-    """The scores of 'is' in 'Life is short, eat dessert first' with the weights of seed 123, (6,)."""
+    """The scores (6,) of 'is' in 'Life is short, eat dessert first', with random weights of seed 123."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(123)
         x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
         W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
-    x, W_query, W_key = x.double(), W_query.double(), W_key.double()  # the same last digit on every machine
+    x, W_query, W_key = x.double(), W_query.double(), W_key.double()  # so that every machine gets the same last digit
     return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x]).float()
 
 
@@ -143,7 +143,7 @@ def one_row(scores, tokens, query) -> Picture:
 
 
 def self_scores_by_kind(rounds: int = 400) -> Picture:
-    """How often a random token's largest score is its own, for five ways to make scores (T = 6, D = 16, d_k = 24)."""
+    """How often a random token scores highest with itself, for five kinds of scores (T = 6, D = 16, d_k = 24)."""
     generator = torch.Generator().manual_seed(0)
     T, D, d_k = 6, 16, 24
 
@@ -175,7 +175,7 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
 
 
 def five_by_five(table) -> Picture:
-    """The sources' table for 'I like to eat apples' with the sum of each row beside it."""
+    """The sources' table for 'I like to eat apples', with the sum of each row on the right."""
     figure, ax = new_figure(6.4, 3.2)
     heatmap(ax, table, APPLES, APPLES, vmin=0, title="the published table, and the sums of its rows")
     for i, total in enumerate(table.sum(-1).tolist()):
@@ -207,9 +207,9 @@ def transitions(chain, tokens) -> Picture:
 
 
 def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
-    """The Markov chain's one edge beside the scores of jane in two sentences; loves is a strong action, (0, 2, 0).
+    """One edge of the Markov chain and the scores of jane in two sentences; loves is a strong action, (0, 2, 0).
 
-    chain_edge: the chain's probability that visits follows jane.
+    chain_edge: the probability in the chain that visits follows jane.
     """
     vectors = {"jane": (1.0, 0, 0), "visits": (0, 1.0, 0), "africa": (0, 0, 1.0), "loves": (0, 2.0, 0)}
     figure, axes = new_figure(8.6, 1.9, 1, 3, width_ratios=(1, 1.5, 1.5))

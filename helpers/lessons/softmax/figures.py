@@ -1,4 +1,4 @@
-"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, online softmax."""
+"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm and gradients, and online softmax."""
 
 import math
 
@@ -37,7 +37,7 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 def where_exp_works() -> Picture:
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
-    details, double = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
+    details, float64 = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
@@ -49,12 +49,9 @@ def where_exp_works() -> Picture:
     ax.text(-85, 0, "exp underflows", ha="center", va="center", color="dimgray")
     ax.text(85, 0, "exp overflows", ha="center", va="center", color="dimgray")
     ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps full precision")
-    ax.set_title(f"float64: {double}", fontsize=11, loc="right")
-    alt = (
-        "Bars of the scores whose exponential fits into a number format: "
-        + ", ".join(details)
-        + f"; float64 has {double}."
-    )
+    ax.set_title(f"float64: {float64}", fontsize=11, loc="right")
+    alt = "Bars of the scores whose exponential fits into a number format: "
+    alt += f"{', '.join(details)}; float64 has {float64}."
     return Picture(figure, alt, "Figure 6.2. The scores whose exponential has full precision in three number formats.")
 
 
@@ -80,6 +77,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
 
 
 def _sum_text(ax, x, y, total, side):
+    """Write the sum of a row or column, in bold if it is 1."""
     look = {"color": BLUE, "weight": "bold"} if abs(total - 1) < 0.005 else {"color": "dimgray"}
     ax.text(x, y, f"{total:.2f}", ha=side, va="center", **look)
 
@@ -95,7 +93,7 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
-    """Causal weights (T, T) from a softmax over keys and one over queries, with the row sums."""
+    """Causal weights (T, T) from a softmax over keys and from one over queries, with the sums of their rows."""
     figure, axes = new_figure(8.6, 3.9, 1, 2)
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
@@ -112,34 +110,34 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
 
 
 def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """The weights of scores (T,) and their entropy at each temperature, by the two functions given."""
-    hot = torch.logspace(-1, 3, 401)
-    weights = torch.stack([softmax_with_temperature(scores, t) for t in hot.tolist()])  # (401, T)
-    undecided = entropy(weights)  # (401,)
-    rise = (undecided[2:] - undecided[:-2]) / (hot[2:] / hot[:-2]).log()
-    steepest = int(rise.argmax()) + 1
+    """The weights for scores (T,) and their entropy at many temperatures, computed with the given functions."""
+    temperatures = torch.logspace(-1, 3, 401)
+    weights = torch.stack([softmax_with_temperature(scores, t) for t in temperatures.tolist()])  # (401, T)
+    entropies = entropy(weights)  # (401,)
+    rise = (entropies[2:] - entropies[:-2]) / (temperatures[2:] / temperatures[:-2]).log()
+    steepest = temperatures[int(rise.argmax()) + 1]
     figure, (left, right) = new_figure(8.6, 3.4, 1, 2)
     for token, line, color in zip(tokens, weights.T, CYCLE * 2, strict=False):
-        left.plot(hot, line, color=color, label=token)
+        left.plot(temperatures, line, color=color, label=token)
     left.set(ylabel="weight", ylim=(-0.03, 1.05))
     left.legend(frameon=False, fontsize=SMALLEST)
-    most = math.log(len(tokens))
-    right.plot(hot, undecided, color=BLUE)
-    right.axhline(most, color="gray", ls=":")
-    right.text(0.12, most + 0.03, f"ln {len(tokens)} = {most:.2f}", fontsize=SMALLEST, va="bottom")
-    right.set(ylabel="entropy (nats)", ylim=(-0.08, most + 0.3))
+    largest = math.log(len(tokens))
+    right.plot(temperatures, entropies, color=BLUE)
+    right.axhline(largest, color="gray", ls=":")
+    right.text(0.12, largest + 0.03, f"ln {len(tokens)} = {largest:.2f}", fontsize=SMALLEST, va="bottom")
+    right.set(ylabel="entropy (nats)", ylim=(-0.08, largest + 0.3))
     for ax in (left, right):
         ax.axvline(math.sqrt(24), color="gray", lw=1, ls="--", label="√24")
         ax.set(xscale="log", xlabel="temperature (dashed: √24)")
         ax.minorticks_off()
-    listed = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
+    listed = ", ".join(f"{entropies[i]:.2f} at {temperatures[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
-    alt += f"all are equal at high ones. Right: entropy, {listed}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+    alt += f"all are equal at high ones. Right: entropy, {listed}, steepest at {steepest:.1f}; at most {largest:.2f}."
     return Picture(figure, alt, "Figure 6.4. Six attention weights and their entropy at temperatures from low to high.")
 
 
 def log_of_softmax() -> Picture:
-    """Log-probability of a token below the maximum by a gap, in float32: exact, log(softmax), with an epsilon."""
+    """The float32 log-probability of a token whose score is below the maximum: exact, log(softmax), with an epsilon."""
     gaps = torch.arange(0.0, 161.0)
     x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the maximum, the token below it
     probability = torch.softmax(x, dim=-1)[:, 1]
@@ -193,8 +191,8 @@ def prediction_minus_truth() -> Picture:
     return Picture(figure, "Three bar charts. " + "; ".join(details) + ".", caption)
 
 
-def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
-    """(running maximum m, running sum ℓ, weighted values o) after each block of scores (T,)."""
+def online_states(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
+    """The state of online softmax after each block of scores (T,): maximum m, sum ℓ, and weighted sum of values o."""
     states, top, total, out = [], -math.inf, 0.0, 0.0
     for s, v in zip(scores.split(block), values.split(block), strict=True):
         new_top = max(top, float(s.max()))

@@ -17,7 +17,7 @@ WIDTH, WINDOW, LEARNING_RATE = 16, 2, 0.2  # width of the vectors, words to each
 
 @dataclass
 class History:
-    """Snapshots of both vectors of every word, (S, V, D) in float64, after each of the S numbers of pairs in `steps`.
+    """Snapshots of both vectors of every word, (S, V, D) in float64, taken after the S numbers of pairs in `steps`.
 
     centers: the vectors of the words as centers of a window. contexts: those of the same words as context words.
     """
