@@ -89,9 +89,9 @@ def test_figures_say_their_numbers():
     assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in said
     assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in said
     assert "before the softmax: 0 leaks. Masked after it: 15 of 15" in figures.influence().alt
-    assert "15 of 25" in figures.gallery().alt and seen(figures.seen_by(5, 5)) == 15
+    assert "15 of 25" in figures.gallery().alt and seen(figures.padded_causal_mask(5, 5)) == 15
     assert {ax.get_ylabel() for ax in figures.gallery().figure.axes} == {"query"}
-    assert seen(figures.seen_by(5, 5, 2)) == 12
+    assert seen(figures.padded_causal_mask(5, 5, 2)) == 12
 
 
 def seen(mask):

@@ -34,6 +34,7 @@ def cache_errors(causal_mask, cached: int = 3, new: int = 2, head: int = 0) -> t
     y = weights["tokens.weight"][ids] + weights["positions.weight"][: len(ids)]  # (T, 64)
     rows = slice(16 * head, 16 * head + 16)
     q, k, v = (y @ weights[f"blocks.0.self_attention.W_{name}.weight"][rows].T for name in "qkv")  # (T, 16) each
-    at_once = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0, cached:]
-    later = F.scaled_dot_product_attention(q[None, cached:], k[None], v[None], attn_mask=causal_mask(new, cached + new))
-    return (later[0] - at_once).norm(dim=-1) / at_once.norm(dim=-1)
+    without_cache = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0, cached:]
+    mask = causal_mask(new, cached + new)
+    with_cache = F.scaled_dot_product_attention(q[None, cached:], k[None], v[None], attn_mask=mask)[0]
+    return (with_cache - without_cache).norm(dim=-1) / without_cache.norm(dim=-1)

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from helpers.drawing.charts import HATCHED, MovingBars, without_spines
 from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.masking.figures import PAD, WORDS, seen_by
+from helpers.lessons.masking.figures import PAD, WORDS, padded_causal_mask
 from helpers.widgets.panel import keeping, panel, whole
 
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
@@ -39,18 +39,18 @@ def masks():
         T_k = cached + new
         chosen, pads = pads, min(pads, T_k)
         names = [*WORDS[: T_k - pads], *[PAD] * pads]
-        seen = seen_by(new, T_k, pads)
+        mask = padded_causal_mask(new, T_k, pads)
         for (i, j), cell in cells.items():
             cell.set_visible(i < new and j < T_k)
             if i < new and j < T_k:
-                cell.set(**(SEEN if seen[i, j] else HATCHED))
+                cell.set(**(SEEN if mask[i, j] else HATCHED))
         for i, frame in enumerate(frames):
-            frame.set_visible(i < new and not bool(seen[min(i, new - 1)].any()))
+            frame.set_visible(i < new and not bool(mask[min(i, new - 1)].any()))
             frame.set_width(T_k)
         ax.set_xticks(range(T_k), names, fontsize=9)
         ax.set_yticks(range(new), names[cached:])
         ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # next to the visible rows
-        allowed, masked = int(seen.sum()), int((~seen.any(-1)).sum())
+        allowed, masked = int(mask.sum()), int((~mask.any(-1)).sum())
         rows = f"{masked} row{'s see' if masked != 1 else ' sees'} nothing"
         rows += f"\n(only {pads} of {chosen} pads fit)" if chosen > pads else ""
         title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
@@ -121,6 +121,6 @@ def fill():
         caption = "Instead of minus infinity, a finite number replaces the score (left) or is added to it (right)."
         return Picture(figure, alt, caption)
 
-    wide = {"low": -10000, "high": 10000, "step": 1000}
-    visible, blocked = whole("visible scores", 0, **wide), whole("blocked scores", 2000, **wide)
+    score_range = {"low": -10000, "high": 10000, "step": 1000}
+    visible, blocked = whole("visible scores", 0, **score_range), whole("blocked scores", 2000, **score_range)
     panel(keeping(figure, draw), power=whole("number: −10 to the", 4, 1, 9), visible=visible, blocked=blocked)

@@ -16,7 +16,7 @@ WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"
 
 
-def seen_by(T_q: int, T_k: int, pads: int = 0) -> torch.Tensor:
+def padded_causal_mask(T_q: int, T_k: int, pads: int = 0) -> torch.Tensor:
     """The mask (T_q, T_k), True where a query may see a key: not in the future, and not among the last `pads` keys."""
     query, key = torch.arange(T_q)[:, None] + T_k - T_q, torch.arange(T_k)[None, :]
     return (key <= query) & (key < T_k - pads)
@@ -27,13 +27,13 @@ def _frame_row(ax, row: int, length: int):
     ax.add_patch(Rectangle((-0.5, row - 0.5), length, 1, fill=False, edgecolor=RED, lw=2, clip_on=False, zorder=2))
 
 
-def _draw_mask(ax, seen, rows, columns, first: int = 0):
+def _draw_mask(ax, mask, rows, columns, first: int = 0):
     """Draw a mask: visible cells blue, blocked ones hatched, and fully masked rows from `first` on in a red frame."""
-    weight_map(ax, seen.float() * 0.75, rows, columns, numbers=False, mask=seen)
-    for i in range(first, seen.shape[0]):
-        if not seen[i].any():
-            _frame_row(ax, i, seen.shape[1])
-    for draw, size in zip((ax.axhline, ax.axvline), seen.shape, strict=True):
+    weight_map(ax, mask.float() * 0.75, rows, columns, numbers=False, mask=mask)
+    for i in range(first, mask.shape[0]):
+        if not mask[i].any():
+            _frame_row(ax, i, mask.shape[1])
+    for draw, size in zip((ax.axhline, ax.axvline), mask.shape, strict=True):
         for line in range(1, size):
             draw(line - 0.5, color="white", linewidth=1)
 
@@ -43,20 +43,20 @@ def gallery() -> Picture:
     every = torch.ones(5, 5, dtype=torch.bool)
     real = torch.arange(5) < 3
     panels = (
-        ("causal", seen_by(5, 5), full, full),
-        ("causal, three words cached", seen_by(2, 5), full[3:], full),
+        ("causal", padded_causal_mask(5, 5), full, full),
+        ("causal, three words cached", padded_causal_mask(2, 5), full[3:], full),
         ("padding", every & real, cut, cut),
-        ("both", seen_by(5, 5) & real, cut, cut),
+        ("both", padded_causal_mask(5, 5) & real, cut, cut),
     )
     figure, axes = new_figure(8.6, 6.4, rows=2, columns=2)
-    for ax, (title, seen, rows, columns) in zip(axes.flat, panels, strict=True):
+    for ax, (title, mask, rows, columns) in zip(axes.flat, panels, strict=True):
         if len(rows) == 2:  # they are drawn as part of the full triangle, below the earlier queries
-            full_mask = torch.cat([torch.zeros(3, 5, dtype=torch.bool), seen])
+            full_mask = torch.cat([torch.zeros(3, 5, dtype=torch.bool), mask])
             _draw_mask(ax, full_mask, ["", "", "", *rows], columns, first=3)
             ax.add_patch(Rectangle((-0.5, -0.5), 5, 3, color="white", zorder=3))
             ax.text(2, 1, "earlier queries;\ntheir keys are cached", ha="center", va="center", fontsize=10, zorder=4)
         else:
-            _draw_mask(ax, seen, rows, columns)
+            _draw_mask(ax, mask, rows, columns)
         ax.set_title(title, fontsize=11)
         ax.tick_params(axis="x", labelsize=9)
         ax.set_ylabel("query")
@@ -74,10 +74,10 @@ def first_matmul() -> Picture:
         key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
         x = torch.randn(4, 8, 32)
     raw = query(x) @ key(x).mT  # (B, T, T), not scaled, as in the source
-    seen = torch.ones(8, 8).tril() > 0
-    weights = torch.where(seen, raw, -math.inf).softmax(-1)[0].detach()
+    mask = torch.ones(8, 8).tril() > 0
+    weights = torch.where(mask, raw, -math.inf).softmax(-1)[0].detach()
     figure, ax = new_figure(6.4, 4.0)
-    weight_map(ax, weights, mask=seen, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
+    weight_map(ax, weights, mask=mask, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
     alt = "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
     alt += f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
     return Picture(figure, alt, "Figure 5.7. Causal attention weights of eight random tokens.")
@@ -88,12 +88,12 @@ def repairs(tokens, scores) -> Picture:
 
     For each treatment: the weights of this row, and the gradient at its scores of the sum of all squared weights.
     """
-    seen = torch.ones(scores.shape, dtype=torch.bool).tril()
-    seen[-1] = False
+    mask = torch.ones(scores.shape, dtype=torch.bool).tril()
+    mask[-1] = False
     treatments = {
-        "A": lambda scores: torch.where(seen, scores, -math.inf).softmax(-1),
-        "B": lambda scores: (scores + torch.where(seen, 0.0, -math.inf)).softmax(-1).nan_to_num(),
-        "C": lambda scores: torch.where(seen, scores, -1e9).softmax(-1),
+        "A": lambda scores: torch.where(mask, scores, -math.inf).softmax(-1),
+        "B": lambda scores: (scores + torch.where(mask, 0.0, -math.inf)).softmax(-1).nan_to_num(),
+        "C": lambda scores: torch.where(mask, scores, -1e9).softmax(-1),
     }
     figure, axes = new_figure(7.6, 2.6, 3, 2)
     details = []

@@ -63,7 +63,7 @@ def rotary():
     scores = rotary_score(np.array([0]), offsets, D_MODEL)[0]
     right.plot(offsets, scores, color="0.6", marker=".", lw=1)
     right.axvline(0, color="0.8", lw=1)
-    (here,) = right.plot([0], [0], "o", color=BLUE, ms=10)
+    (dot,) = right.plot([0], [0], "o", color=BLUE, ms=10)
     right.set(xlabel="offset: position of the key − position of the query")
     right_title = right.set_title("score over all 8 pairs: −0.000")
 
@@ -82,7 +82,7 @@ def rotary():
         offset = key_at - query_at
         score = scores[offset - offsets[0]]
         left_title.set_text(f"pair {pair}: key {abs(angle):.0f}° {'ahead' if angle >= 0 else 'behind'}")
-        here.set_data([offset], [score])
+        dot.set_data([offset], [score])
         right_title.set_text(f"score over all 8 pairs: {score:.3f}")
         alt = f"Left, a query at position {query_at} and a key at position {key_at} as arrows of pair {pair}, "
         alt += f"{abs(angle):.0f} degrees apart; dotted, the arrows at position 0. Right, the score against the "

@@ -129,9 +129,9 @@ def four_scores():
         far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
         # The color scale is that of a query of length 1.5, so that a longer query gives stronger colors.
         full = four_kinds_of_score(1.5 * q / length, grid)
-        here = four_kinds_of_score(q, grid)
-        for name, image, title, query in zip(here, maps, titles, arrows, strict=True):
-            relative = here[name] / full[name].abs().max()
+        scores = four_kinds_of_score(q, grid)
+        for name, image, title, query in zip(scores, maps, titles, arrows, strict=True):
+            relative = scores[name] / full[name].abs().max()
             image.set_data((relative * 7).round() / 7)  # fourteen bands, as in a contour plot
             title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
             query.xy = tuple(q.tolist())

@@ -200,8 +200,8 @@ def previous_token_target(max_len: int) -> Picture:
 def transitions(chain, tokens) -> Picture:
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
     weight_map(ax, chain, tokens, title="P(next | current)", xlabel="next", ylabel="current")
-    found = (chain > 0).nonzero().tolist()
-    rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in found]
+    edges = (chain > 0).nonzero().tolist()
+    rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in edges]
     caption = "Figure 3.7. The Markov chain of a text of six words."
     return Picture(figure, f"Table of a Markov chain: {'; '.join(rows)}.", caption)
 
@@ -230,9 +230,9 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
 @answered
 def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
     """The graph of the edges that `find_edges(weights, tokens, threshold)` returns."""
-    found = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
+    edges = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
     figure, ax = new_figure(8.6, 2.6)
-    draw_wires(ax, tokens, found, "")
-    details = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
+    draw_wires(ax, tokens, edges, "")
+    details = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges)
     caption = "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more."
     return Picture(figure, f"The graph of one head of the translator: {details}.", caption)

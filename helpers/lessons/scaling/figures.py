@@ -166,25 +166,25 @@ def two_jacobians() -> Picture:
 @functools.lru_cache(maxsize=4)
 def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 10_000):
     """{rule: (median largest derivative, median |∂p/∂q|, mean |∂p/∂q|)}, each a list over the widths; unit variance."""
-    found = {name: ([], [], []) for name, *_ in RULES}
+    results = {name: ([], [], []) for name, *_ in RULES}
     for d in widths:
         q, K = rotated(d, queries, keys)
         scores = torch.einsum("nd,nkd->nk", q, K)
         for name, divisor, *_ in RULES:
-            derivatives, medians, means = found[name]
+            derivatives, medians, means = results[name]
             sizes = query_gradient(scores, K, divisor(d))
             derivatives.append(float(largest_derivative(scores / divisor(d)).median()))
             medians.append(float(sizes.median()))
             means.append(float(sizes.mean()))
-    return found
+    return results
 
 
 def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
     figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
-    found = medians_against_width(widths)
+    results = medians_against_width(widths)
     details = []
     for name, _, color, style in RULES:
-        derivatives, sizes, _ = found[name]
+        derivatives, sizes, _ = results[name]
         left.plot(widths, derivatives, style, color=color, label=name)
         right.plot(widths, sizes, style, color=color, label=name)
         listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, sizes, strict=True))

@@ -67,20 +67,20 @@ def stream():
         scores = 2 * noise
         scores[2 * BLOCK : 3 * BLOCK] += lift
         states = online_states(scores, values, BLOCK)
-        top, total, out = states[seen - 1]
+        maximum, total, out = states[seen - 1]
         blocks = [i // BLOCK + 1 for i in range(len(scores))]
         colors = [GREEN if block < seen else ORANGE if block == seen else "0.85" for block in blocks]
         bars.show(scores.tolist(), colors=colors)
-        line.set_ydata([top, top])
+        line.set_ydata([maximum, maximum])
         exact = float((torch.softmax(scores, dim=0) * values).sum())
         goal.set_ydata([exact, exact])
         means = [state[2] / state[1] for state in states[:seen]]
         path.set_data(range(1, seen + 1), means)
-        state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
+        state.set_text(f"m = {maximum:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
         end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
         alt = f"After {seen} of {BLOCKS} blocks of {BLOCK} scores, the third raised by {lift:g}: running maximum "
-        alt += f"{top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax over "
-        alt += f"all scores at once gives {exact:.4f}."
+        alt += f"{maximum:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
+        alt += f"over all scores at once gives {exact:.4f}."
         return Picture(figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
 
     read, lift = whole("blocks read", 2, 1, BLOCKS), decimal("raise block 3 by", 0, 0, 10, 0.5)

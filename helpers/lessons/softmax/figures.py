@@ -193,11 +193,11 @@ def prediction_minus_truth() -> Picture:
 
 def online_states(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
     """The state of online softmax after each block of scores (T,): maximum m, sum ℓ, and weighted sum of values o."""
-    states, top, total, out = [], -math.inf, 0.0, 0.0
+    states, maximum, total, out = [], -math.inf, 0.0, 0.0
     for s, v in zip(scores.split(block), values.split(block), strict=True):
-        new_top = max(top, float(s.max()))
-        e = (s - new_top).exp()
-        shrink = math.exp(top - new_top)
-        total, out, top = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_top
-        states.append((top, total, out))
+        new_maximum = max(maximum, float(s.max()))
+        e = (s - new_maximum).exp()
+        shrink = math.exp(maximum - new_maximum)
+        total, out, maximum = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_maximum
+        states.append((maximum, total, out))
     return states

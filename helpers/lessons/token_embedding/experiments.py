@@ -12,9 +12,9 @@ from helpers.widgets.answered import answered
 @answered
 def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
     """How many pairs the learner's function finds in the text, and whether they are those of the training run."""
-    found = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
+    pairs = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
     expected = [tuple(pair) for pair in word2vec.all_pairs(sentence_ids, window).tolist()]
-    print(f"{len(found)} pairs, {'exactly those' if found == expected else 'not those'} of the training run")
+    print(f"{len(pairs)} pairs, {'exactly those' if pairs == expected else 'not those'} of the training run")
 
 
 @answered

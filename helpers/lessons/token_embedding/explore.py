@@ -29,14 +29,14 @@ def training(history, words):
     curves.plot(history.steps, between, color=RED, label="two words of different groups")
     curves.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
     curves.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
-    here = curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
+    marker = curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
 
     def draw(snapshot: int) -> Picture:
         (within, between), step = numbers[snapshot], history.steps[snapshot]
         plane.clear()
         figures.scatter(plane, flat[snapshot], words)
         plane.set_title(f"after {step} pairs")
-        here.set_xdata([step, step])
+        marker.set_xdata([step, step])
         curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
         cosines = f"mean cosine {within:.2f} within groups and {between:.2f} between groups"
         caption = "Left: the words after this many pairs. Right: mean cosines, with this moment marked."

@@ -135,9 +135,9 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     heatmap(axes[0], dots, tokens, tokens, digits=1, title="dot product", **look)
     heatmap(axes[1], cosines, tokens, tokens, vmin=-1, vmax=1, title="cosine", **look)
     squares = named(tokens, dots.diagonal(), ".1f")
-    off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
+    others = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     alt = f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
-    alt += f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}."
+    alt += f"Cosines: 1 on the diagonal, elsewhere between {others.min():.2f} and {others.max():.2f}."
     return Picture(figure, alt, "Figure 1.3. The same six vectors, compared by dot product and by cosine.")
 
 
@@ -355,9 +355,9 @@ def cuts(pieces: dict) -> Picture:
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
         x = 2.8
         for part in parts:
-            wide = 0.2 * len(part) + 0.35
-            chip(ax, x + wide / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=wide)
-            x += wide + 0.1
+            width = 0.2 * len(part) + 0.35
+            chip(ax, x + width / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=width)
+            x += width + 0.1
     bare(ax, xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
     listed = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
     return Picture(figure, f"Words and their pieces: {listed}.", "Figure 1.5. How BERT's vocabulary splits four words.")

@@ -29,12 +29,12 @@ class History:
 
 def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
     """All pairs of two words in the same sentence at most `window` positions apart, as ids (N, 2)."""
-    found = []
+    pairs = []
     for sentence in sentences:
         ids = torch.tensor(sentence)
         near = (ids.new_ones(len(ids), len(ids)).triu(-window).tril(window)).fill_diagonal_(0)
-        found.append(ids[near.nonzero()])  # (pairs, 2)
-    return torch.cat(found)
+        pairs.append(ids[near.nonzero()])  # (pairs, 2)
+    return torch.cat(pairs)
 
 
 def noise(pairs: torch.Tensor, size: int) -> torch.Tensor:
