@@ -291,7 +291,7 @@ def test_a_model_without_a_mask_copies_from_every_seed():
     for seed in (5, 6, 7):
         for masked, ends, writes in ((True, 2.08, (2.06, 2.10)), (False, 0.20, (4.0, 5.0))):
             attention = functools.partial(F.scaled_dot_product_attention, is_causal=masked)
-            losses, writing = figures.trained(attention, seed)
+            losses, writing = figures.train_on_random_letters(attention, seed)
             assert sum(losses[-20:]) / 20 == pytest.approx(ends, abs=0.01) and writes[0] < writing < writes[1]
 
 
@@ -299,7 +299,7 @@ def test_a_model_without_a_mask_copies_from_every_seed():
 def test_ten_times_the_steps_widen_the_channel():
     lesson_says("ten times the steps: about 0.5")
     for seed in (5, 6):
-        losses = figures.trained(buggy_attention, seed, steps=1500)[0]
+        losses = figures.train_on_random_letters(buggy_attention, seed, steps=1500)[0]
         assert sum(losses[-20:]) / 20 == pytest.approx(0.55, abs=0.15)
 
 

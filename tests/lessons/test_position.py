@@ -22,7 +22,7 @@ SENTENCE = "jane visits africa in september"
 
 
 def test_a_query_and_a_key_turned_together_keep_their_score():
-    alt = figures.turned_together().alt
+    alt = figures.rotated_together().alt
     assert alt.count("angle 1, score 0.54") == 2 and "angle 3, score -0.99" in alt
 
 

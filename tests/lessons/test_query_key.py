@@ -114,13 +114,13 @@ def test_the_real_head_attends_to_the_previous_token():
     tokens = "jane visits africa in september".split()
     assert (
         "visits to jane 0.92"
-        in figures.drawn_by(blocks.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
+        in figures.graph_of_edges(blocks.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
     )
 
     def unanswered(*_):
         raise NotImplementedError
 
-    assert figures.drawn_by(unanswered, scores, tokens, 0.3) is None
+    assert figures.graph_of_edges(unanswered, scores, tokens, 0.3) is None
 
 
 def test_what_the_published_bug_costs():

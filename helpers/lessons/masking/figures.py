@@ -154,7 +154,7 @@ def before_or_after(tokens, scores, mask) -> Picture:
 
 
 @switches_set()  # these include a single thread, which is faster for such small tensors
-def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
+def train_on_random_letters(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
     """(training losses, loss in generation) of a one-layer model with attention(Q, K, V) that predicts random letters.
 
     In generation the model sees only the letters so far; this loss is the mean over all positions of new letters.
@@ -190,7 +190,8 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
 
 def too_good() -> Picture:
     attend = F.scaled_dot_product_attention
-    (honest, _), (leaking, writing) = (trained(functools.partial(attend, is_causal=masked)) for masked in (True, False))
+    runs = (train_on_random_letters(functools.partial(attend, is_causal=causal)) for causal in (True, False))
+    (honest, _), (leaking, writing) = runs
     ends = [f"ends at {sum(losses[-20:]) / 20:.2f}" for losses in (honest, leaking)]
     figure, ax = new_figure(7.4, 3.8)
     ax.plot(honest, color=BLUE, label=f"causal mask, {ends[0]}")
@@ -208,8 +209,8 @@ def too_good() -> Picture:
 
 
 def last_loss(attention, seed: int = 5) -> float:
-    """The mean of the last 20 training losses of `trained`."""
-    return sum(trained(attention, seed)[0][-20:]) / 20
+    """The mean of the last 20 training losses of `train_on_random_letters`."""
+    return sum(train_on_random_letters(attention, seed)[0][-20:]) / 20
 
 
 def influence() -> Picture:

@@ -51,7 +51,7 @@ def _nats(network) -> float:
 
 
 @functools.lru_cache(maxsize=1)
-def damage() -> tuple[float, list[list[float]]]:
+def ablation_losses() -> tuple[float, list[list[float]]]:
     """Nats per word of the full translator, and without each head of the encoder, in one row per block."""
     rows = [[_nats(evaluation.ablated([(block, head)])) for head in range(4)] for block in range(2)]
     return _nats(translator.machine()), rows
@@ -59,7 +59,7 @@ def damage() -> tuple[float, list[list[float]]]:
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
-def damage_of_identity() -> tuple[float, float, float]:
+def identity_losses() -> tuple[float, float, float]:
     """Nats per word as trained, with the identity instead of the last W_o, and with the same attention ablated."""
     network = translator.machine()
     trained = _nats(network)
@@ -183,7 +183,7 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
 
 
 def without_output_matrix() -> Picture:
-    trained, with_identity, ablated = damage_of_identity()
+    trained, with_identity, ablated = identity_losses()
     losses = {"as trained": trained, "attention ablated": ablated, "identity for $W_O$": with_identity}
     figure = _loss_bars(losses, 2, [BLUE, PINK, ORANGE])
     alt = f"Three bars of the translator's loss in nats per word: as trained {trained:.4f}, the last attention to the "
@@ -306,7 +306,7 @@ def eight_heads(weights: torch.Tensor, words: list[str]) -> Picture:
 
 
 def without_each_head() -> Picture:
-    full, rows = damage()
+    full, rows = ablation_losses()
     figure, ax = new_figure(7.4, 3.0)
     names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
     losses = [loss for row in rows for loss in row]
@@ -322,7 +322,7 @@ def without_each_head() -> Picture:
 
 
 def importance_against_damage(head_importance) -> Picture:
-    _, rows = damage()
+    _, rows = ablation_losses()
     network, details = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     src = torch.stack(sentences)[:, :8]

@@ -10,14 +10,14 @@ from helpers.widgets.answered import answered
 
 
 @answered
-def gaps(equivariance_error, mix, add_positions, x, table, perm):
+def equivariance_errors(equivariance_error, mix, add_positions, x, table, perm):
     """The equivariance error of attention on words without positions and on words with positions added."""
     print(f"words alone:          {equivariance_error(mix, x, perm):.4f}")
     print(f"words plus positions: {equivariance_error(lambda words: mix(add_positions(words, table)), x, perm):.4f}")
 
 
 @answered
-def positions_given(layer):
+def added_positions(layer):
     """The position that layer(x, pe) adds to each token of two sentences."""
     added = layer(torch.zeros(2, 3, 1), torch.arange(4.0)[:, None, None])[..., 0]  # (2, 3)
     for sentence, positions in enumerate(added.int().tolist()):
@@ -25,7 +25,7 @@ def positions_given(layer):
 
 
 @answered
-def moved_by(shift_matrix):
+def shift_errors(shift_matrix):
     """How far M, applied repeatedly to row 0, deviates from the rows of the table."""
     table, M = sinusoidal_positions(512, 64), shift_matrix(3, 64)
     row = table[0]
@@ -37,7 +37,7 @@ def moved_by(shift_matrix):
 
 
 @answered
-def scores_far_out(apply_rope):
+def scores_at_positions(apply_rope):
     """The score of one query and one key at several positions, with RoPE and with sinusoids added."""
     generator = torch.Generator().manual_seed(1)
     q, k = torch.randn(2, 1, 64, generator=generator, dtype=torch.float64)  # (1, D) each

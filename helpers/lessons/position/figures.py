@@ -104,7 +104,7 @@ def words_and_positions(words, x, positions) -> Picture:
     return Picture(figure, alt, "Figure 2.4. What enters the translator: word plus position, entry by entry.")
 
 
-def whose_position() -> Picture:
+def position_per_token() -> Picture:
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
@@ -129,7 +129,7 @@ def _named_arrow(ax, point, color, label):
     ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
 
 
-def one_turn(offset: int = 3) -> Picture:
+def rotation_by_offset(offset: int = 3) -> Picture:
     """Two pairs at a few positions, where `offset` steps rotate each pair by a fixed angle."""
     figure, axes = new_figure(8.0, 4.1, columns=2)
     speeds = (1.0, 0.1)
@@ -150,7 +150,7 @@ def one_turn(offset: int = 3) -> Picture:
     return Picture(figure, alt, f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.")
 
 
-def turned_together() -> Picture:
+def rotated_together() -> Picture:
     figure, axes = new_figure(8.6, 3.3, columns=3)
     details = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):

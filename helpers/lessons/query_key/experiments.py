@@ -81,7 +81,7 @@ def margins(two_channel_graph):
 
 
 @answered
-def chain_of_the_course(bigram_probabilities):
+def corpus_chain(bigram_probabilities):
     """The likeliest next words after jane and visits, in 2,000 English sentences of the course's corpus."""
     sentences = [pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))]
     words, ids = index_words(sentences)

@@ -228,7 +228,7 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
 
 
 @answered
-def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
+def graph_of_edges(find_edges, weights, tokens, threshold: float) -> Picture:
     """The graph of the edges that `find_edges(weights, tokens, threshold)` returns."""
     edges = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
     figure, ax = new_figure(8.6, 2.6)

@@ -10,7 +10,7 @@ from helpers.widgets.answered import answered
 
 
 @answered
-def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
+def compare_pairs(skipgram_pairs, sentence_ids, window):
     """How many pairs the learner's function finds in the text, and whether they are those of the training run."""
     pairs = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
     expected = [tuple(pair) for pair in word2vec.all_pairs(sentence_ids, window).tolist()]
@@ -19,7 +19,7 @@ def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
 
 @answered
 @torch.no_grad()
-def loss_along_the_way(negative_sampling_loss, history, pairs):
+def loss_during_training(negative_sampling_loss, history, pairs):
     """The loss of all positive pairs at four snapshots, each time with the same five negative samples for each pair."""
     generator = torch.Generator().manual_seed(0)
     noise = word2vec.noise(pairs, history.centers.shape[1])
@@ -31,7 +31,7 @@ def loss_along_the_way(negative_sampling_loss, history, pairs):
 
 
 @answered
-def cuts(wordpiece, vocab, *words):
+def word_pieces(wordpiece, vocab, *words):
     """How the learner's function splits words."""
     for word in words:
         print(f"{word:>16}  {' '.join(wordpiece(word, vocab))}")

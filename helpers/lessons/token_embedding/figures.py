@@ -121,7 +121,7 @@ def projection(a, b) -> Picture:
     return Picture(figure, alt, "The dot product is the projection times the length of b, which is 5.")
 
 
-def turned(angle: float, length: float) -> Picture:
+def projection_at_angle(angle: float, length: float) -> Picture:
     """`projection` of a vector of the given length, at `angle` degrees from b = (5, 0)."""
     radians = math.radians(angle)
     return projection([length * math.cos(radians), length * math.sin(radians)], [5.0, 0.0])
@@ -208,7 +208,7 @@ def negative_sampling_gradients() -> Picture:
     return Picture(figure, alt, "Figure 1.7. The same pull and push, for words and for voices.")
 
 
-def company(centers, words) -> tuple[float, float]:
+def group_cosines(centers, words) -> tuple[float, float]:
     """Mean cosine of two different words of the same group, and of words of different groups; centers (V, D)."""
     groups = [[words.index(word) for word in group] for group in COMPANY.values()]
     label = torch.tensor([g for g, group in enumerate(groups) for _ in group])
@@ -218,7 +218,7 @@ def company(centers, words) -> tuple[float, float]:
     return float(within), float(cosines[~same].mean())
 
 
-def flat(history):
+def project_to_plane(history):
     """The directions of the words, (S, V, 2), projected on the plane in which the last snapshot varies most."""
     rows = normalize(history.centers, dim=-1)  # (S, V, D)
     return rows @ _plane(rows[-1] - rows[-1].mean(0)).T
@@ -286,14 +286,14 @@ def scatter(ax, points, words):
 
 
 def before_and_after(history, words) -> Picture:
-    points = flat(history)
+    points = project_to_plane(history)
     figure, axes = new_figure(8.6, 4.2, 1, 2)
     figure.get_layout_engine().set(h_pad=0.12)
     for ax, k, title in zip(axes, (0, -1), ("before training", "after training"), strict=True):
         scatter(ax, points[k], words)
         ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
+    (w0, b0), (w1, b1) = group_cosines(history.centers[0], words), group_cosines(history.centers[-1], words)
     alt = f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
     alt += f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, "
     alt += f"{b1:.2f} between."
@@ -306,7 +306,7 @@ def mean_probabilities(history, pairs) -> tuple[float, float]:
     return float(p[pairs[:, 0], pairs[:, 1]].mean()), float(p.mean())
 
 
-def forces_alone(histories: dict, pairs) -> Picture:
+def pull_and_push_alone(histories: dict, pairs) -> Picture:
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     details = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
@@ -349,7 +349,7 @@ def windows(tokens, window: int) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def cuts(pieces: dict) -> Picture:
+def word_pieces(pieces: dict) -> Picture:
     figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
     for line, (word, parts) in enumerate(pieces.items()):
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
