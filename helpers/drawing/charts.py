@@ -14,7 +14,7 @@ from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
+DEFAULTS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
 
 
 def _array(matrix) -> np.ndarray:
@@ -28,12 +28,11 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **options):
     """Draw a (rows, columns) matrix with token names on two sides and the values in the cells. Returns the image.
 
     mask: boolean (rows, columns), True where a cell may be seen. All other cells are hatched and have no number,
-    whatever the matrix contains there. options: those of CELLS, and what `ax.set` takes. Without the color limits vmin
-    and vmax, a map of AROUND_ZERO is centered at 0. numbers, digits: whether to write the values,
-    and with how many decimal places. tilted: whether to tilt the names of the columns. every: the step between ticks
-    on sides without names.
+    whatever the matrix contains there. options: those of DEFAULTS, and what `ax.set` takes. Without the limits vmin and
+    vmax, a color map of AROUND_ZERO is centered at 0. numbers, digits: whether to write the values, and with how many
+    decimal places. tilted: whether to tilt the names of the columns. every: the step between ticks without names.
     """
-    cmap, vmin, vmax, numbers, digits, tilted, every = (options.pop(name, value) for name, value in CELLS.items())
+    cmap, vmin, vmax, numbers, digits, tilted, every = (options.pop(name, value) for name, value in DEFAULTS.items())
     values = _array(matrix).astype(float)
     visible = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
     finite = values[visible & np.isfinite(values)]
