@@ -128,7 +128,7 @@ def test_a_box_with_suggestions_is_a_choice_of_sentences(monkeypatch):
     monkeypatch.setattr(frames, "STATES", 16)
     explorer = caught(token_embedding, token_embedding.sentence)
     assert explorer["typed"] and explorer["controls"][0]["kind"] == "select"
-    assert explorer["controls"][0]["labels"] == list(token_embedding.TYPED)
+    assert explorer["controls"][0]["labels"] == list(token_embedding.SENTENCES)
     assert any("pizza has no id" in alt for alt in unpacked(explorer["data"])[1])
 
 

@@ -1,7 +1,7 @@
-"""The charts that figures are made of: heat maps, bars and curves, and the axes that they stand on.
+"""The charts that figures are made of (heat maps, bars and curves), and helpers for their axes.
 
-Words that every figure keeps: a cell that may not be seen is hatched, and long names are tilted alike. Each chart takes
-what `ax.set` takes too, such as title, xlabel and xlim, so that one call draws a panel.
+In every figure a masked cell is hatched, and long names are tilted by the same angle. Each chart passes its remaining
+keyword arguments, such as title, xlabel and xlim, to `ax.set`, so that one call draws a panel.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
+DEFAULTS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
 
 
 def _array(matrix) -> np.ndarray:
@@ -24,61 +24,63 @@ def _array(matrix) -> np.ndarray:
 # ---------------------------------------------------------------- heat maps
 
 
-def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
-    """Draw a (rows, columns) matrix with token names on its sides and the numbers in the cells. Returns the image.
+def heatmap(ax, matrix, rows=None, columns=None, mask=None, **options):
+    """Draw a (rows, columns) matrix with token names on two sides and the values in the cells. Returns the image.
 
-    mask: boolean (rows, columns), True = may be seen. All other cells are hatched and have no number, whatever the
-    matrix holds there. look: those of CELLS, and what `ax.set` takes. vmin, vmax: the limits of the colors; of a map
-    around zero they are set alike by themselves. numbers: whether they are written, with so many digits. tilted:
-    whether the names of the columns are, where they are long. every: steps between ticks without names.
+    mask: boolean (rows, columns), True where a cell may be seen. All other cells are hatched and have no number,
+    whatever the matrix contains there. options: those of DEFAULTS, and what `ax.set` takes. Without the limits vmin and
+    vmax, a color map of AROUND_ZERO is centered at 0. numbers, digits: whether to write the values, and with how many
+    decimal places. tilted: whether to tilt the names of the columns. every: the step between ticks without names.
     """
-    cmap, vmin, vmax, numbers, digits, tilted, every = (look.pop(name, usual) for name, usual in CELLS.items())
+    cmap, vmin, vmax, numbers, digits, tilted, every = (options.pop(name, value) for name, value in DEFAULTS.items())
     values = _array(matrix).astype(float)
-    seen = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
-    shown = values[seen & np.isfinite(values)]
+    visible = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
+    finite = values[visible & np.isfinite(values)]
     if cmap in AROUND_ZERO and vmin is None and vmax is None:
-        vmax = float(abs(shown).max(initial=0.0)) or 1e-9
+        vmax = float(abs(finite).max(initial=0.0)) or 1e-9
         vmin = -vmax
-    picture = ax.imshow(np.where(seen, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
+    image = ax.imshow(np.where(visible, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     for axis, size, names in ((ax.yaxis, values.shape[0], rows), (ax.xaxis, values.shape[1], columns)):
         step = 1 if names is not None else every or (1 if size <= 16 else 5 if size <= 40 else 10)
         axis.set_ticks(range(0, size, step), range(0, size, step) if names is None else names)
     if mask is not None:
-        for i, j in np.argwhere(~seen).tolist():
+        for i, j in np.argwhere(~visible).tolist():
             ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
     if numbers:
-        _number_cells(ax, picture, values, seen, digits)
+        _number_cells(ax, image, values, visible, digits)
     without_spines(ax)
     if tilted:
         tilt(ax)
-    ax.set(**look)
-    return picture
+    ax.set(**options)
+    return image
 
 
-def weight_map(ax, weights, queries=None, keys=None, mask=None, **look):
-    """Draw attention weights (T_q, T_k), or probabilities, from 0 to 1. keys: their names, if other than the queries'.
-    mask and look: as for `heatmap`."""
-    return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **look)
+def weight_map(ax, weights, queries=None, keys=None, mask=None, **options):
+    """Draw attention weights (T_q, T_k), or probabilities, on a scale from 0 to 1.
+
+    queries, keys: their names; keys without names get those of the queries. mask, options: as for `heatmap`.
+    """
+    return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **options)
 
 
-def _number_cells(ax, picture, values, seen, digits) -> None:
-    """Write the numbers of the cells that are seen in black or white, whichever is read more easily."""
-    for i, j in np.argwhere(seen).tolist():
+def _number_cells(ax, image, values, visible, digits) -> None:
+    """Write the values of the visible cells in black or white, whichever is easier to read."""
+    for i, j in np.argwhere(visible).tolist():
         value = float(values[i, j])
         text = f"{value:.{digits}f}" if np.isfinite(value) else "NaN" if np.isnan(value) else f"{value:+.0f}"
         text = text.lstrip("-") if text.startswith("-") and not text.strip("-0.") else text  # no "-0.00"
-        look = {"fontsize": SMALLEST, "color": ink_on(picture.cmap(picture.norm(value)))}
+        look = {"fontsize": SMALLEST, "color": ink_on(image.cmap(image.norm(value)))}
         ax.text(j, i, text, ha="center", va="center", **look)
 
 
 def ink_on(background) -> str:
-    """Black or white, whichever contrasts more with a color (r, g, b, ...) of numbers from 0 to 1."""
+    """Black or white, whichever contrasts more with a color (r, g, b, ...), whose components run from 0 to 1."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in background[:3])
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 else "black"
 
 
 def frame_cells(ax, cells: Iterable[tuple[int, int]], color=RED, width=2.0) -> None:
-    """Frame the cells (row, column) of a heat map."""
+    """Frame some cells (row, column) of a heat map."""
     for i, j in cells:
         ax.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=color, lw=width, zorder=5))
 
@@ -87,25 +89,25 @@ def frame_cells(ax, cells: Iterable[tuple[int, int]], color=RED, width=2.0) -> N
 
 
 def tilt(ax) -> None:
-    """Long names under a heat map or bars: all figures tilt them alike, and each ends below its column."""
+    """Tilt the long names under a heat map or bars, so that each ends below its column."""
     for label in ax.get_xticklabels():
         label.set(rotation=40, ha="right", rotation_mode="anchor")
 
 
 def without_spines(ax) -> None:
-    """Leave the names at the ticks, but neither the ticks' marks nor the lines around the axes."""
+    """Remove the lines around the axes and the tick marks, but keep the tick labels."""
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
 
 
-def bare(ax, **look) -> None:
-    """Axes that are only a place to draw on: no lines, no ticks, no names. look: what `ax.set` takes."""
+def bare(ax, **options) -> None:
+    """Turn axes into a plain canvas without lines, ticks and labels. options: what `ax.set` takes."""
     ax.axis("off")
-    ax.set(**look)
+    ax.set(**options)
 
 
 def name_ticks(ax, x: Sequence[float] = (), y: Sequence[float] = ()) -> None:
-    """Ticks at these numbers alone, written out: for logarithmic axes."""
+    """Put ticks only at these numbers, written out in full. For logarithmic axes."""
     for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):
         if len(numbers):
             axis.set_ticks(numbers, [f"{number:,}" for number in numbers])
@@ -115,48 +117,48 @@ def name_ticks(ax, x: Sequence[float] = (), y: Sequence[float] = ()) -> None:
 # ---------------------------------------------------------------- bars and curves
 
 
-def bars(ax, names, values, label=None, across=False, **look):
-    """Bars over their names, or `across`: from the left, the first at the top. Returns them.
+def bars(ax, names, values, label=None, across=False, **options):
+    """Draw vertical bars, or with `across` horizontal ones from top to bottom, each with its name. Returns the bars.
 
-    label: a format for the numbers at their ends, such as ".2f", or the texts themselves. look: color, alpha, left,
-    height or width as bars take them, and what `ax.set` takes.
+    label: a format for the numbers at the ends of the bars, such as ".2f", or a list of texts. options: color, alpha,
+    left, height and width for the bars, and what `ax.set` takes.
     """
-    shape = {name: look.pop(name) for name in ("color", "alpha", "height", "width", "left") if name in look}
-    shape = {"color": BLUE} | ({"height": 0.6} if across else {}) | shape
-    values, places = _array(values).tolist(), range(len(names))
-    drawn = (ax.barh if across else ax.bar)(places, values, **shape)
-    (ax.yaxis if across else ax.xaxis).set_ticks(places, names)
+    style = {name: options.pop(name) for name in ("color", "alpha", "height", "width", "left") if name in options}
+    style = {"color": BLUE} | ({"height": 0.6} if across else {}) | style
+    values, positions = _array(values).tolist(), range(len(names))
+    drawn = (ax.barh if across else ax.bar)(positions, values, **style)
+    (ax.yaxis if across else ax.xaxis).set_ticks(positions, names)
     if across and not ax.yaxis_inverted():
         ax.invert_yaxis()
     if label is not None:
         texts = [f"{value:{label}}" for value in values] if isinstance(label, str) else label
         ax.bar_label(drawn, texts, padding=4 if across else 2, fontsize=10)
-    ax.set(**look)
+    ax.set(**options)
     return drawn
 
 
-def run_bars(ax, rows: Mapping[str, Sequence[float]], start: float = 0, colors: Sequence[str] = (BLUE,), **look):
-    """A bar for the mean of several runs in each row, from `start` to the right, and a dot for each run."""
+def run_bars(ax, rows: Mapping[str, Sequence[float]], start: float = 0, colors: Sequence[str] = (BLUE,), **options):
+    """Draw for each row a horizontal bar from `start` to the mean of its runs, and a dot for each run."""
     means = [sum(runs) / len(runs) - start for runs in rows.values()]
-    bars(ax, list(rows), means, across=True, left=start, color=colors, **look)
+    bars(ax, list(rows), means, across=True, left=start, color=colors, **options)
     for i, runs in enumerate(rows.values()):
         heights = [i + 0.15 * (j - (len(runs) - 1) / 2) for j in range(len(runs))]
         ax.plot(runs, heights, "o", ms=4.5, color="white", mec=BLACK, mew=0.9, clip_on=False)
 
 
 class MovingBars:
-    """Bars that an explorer moves. longest: the longest number that will stand at their ends, where some shall."""
+    """Bars that an explorer moves. longest: the longest number that they will show at their ends, "" for no numbers."""
 
-    def __init__(self, ax, names, longest: str = "", across: bool = False, **look):
-        self.bars, self.across = bars(ax, names, [0.0] * len(names), across=across, **look), across
+    def __init__(self, ax, names, longest: str = "", across: bool = False, **options):
+        self.bars, self.across = bars(ax, names, [0.0] * len(names), across=across, **options), across
         low, high = ax.get_xlim() if across else ax.get_ylim()
         self.gap = 0.01 * (high - low)
-        at = {"ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
-        places = [(0, i) if across else (i, 0) for i in range(len(names))]
-        self.labels = [ax.text(*place, longest, fontsize=10, **at) for place in places] if longest else []
+        alignment = {"ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
+        points = [(0, i) if across else (i, 0) for i in range(len(names))]
+        self.labels = [ax.text(*point, longest, fontsize=10, **alignment) for point in points] if longest else []
 
     def show(self, values: Sequence[float], form: str = "", colors: Sequence[str] = ()) -> None:
-        """Move the bars to `values`. form: of the numbers at their ends."""
+        """Move the bars to `values`. form: the format of the numbers at their ends, such as ".3f"."""
         for bar, value in zip(self.bars, values, strict=True):
             bar.set(**{"width" if self.across else "height": value})
         for text, value in zip(self.labels, values, strict=False):
@@ -165,15 +167,15 @@ class MovingBars:
             bar.set_color(color)
 
 
-def curves(ax, x, lines: Mapping[str, Sequence[float]], looks: Mapping[str, tuple], **words) -> None:
-    """A curve for each name in `lines`, over x. looks: (color, line style) by name; words: what `ax.set` takes."""
+def curves(ax, x, lines: Mapping[str, Sequence[float]], styles: Mapping[str, tuple], **options) -> None:
+    """Draw a curve over x for each name in `lines`. styles: its (color, line style). options: what `ax.set` takes."""
     for name, values in lines.items():
-        color, style = looks[name]
+        color, style = styles[name]
         ax.plot(x, values, color=color, ls=style, lw=1.8, label=name)
-    ax.set(**words)
+    ax.set(**options)
 
 
 def named(names: Iterable, values: Iterable, form: str = ".2f") -> str:
-    """The numbers with their names, as an alt text lists them: "jane 0.94, visits 0.86"."""
+    """The values with their names, as alt texts list them: "jane 0.94, visits 0.86"."""
     values = values.tolist() if hasattr(values, "tolist") else values
     return ", ".join(f"{name} {value:{form}}" for name, value in zip(names, values, strict=True))

@@ -1,6 +1,6 @@
-"""The one style sheet of notebooks. It stands in each output, because every output of Colab is a page of its own."""
+"""The only style sheet of notebooks. Each output contains it, because in Colab every output is a page of its own."""
 
-# What is drawn on white: on a dark page light and dark change places, and every hue stays what it is.
+# On a dark page this inverts the lightness of everything that is drawn on white, and keeps the hues.
 DARK = (
     "<style>:is([data-jp-theme-light=false],[theme=dark],.vscode-dark) .on-white"
     "{filter:invert(.93) hue-rotate(180deg)}</style>"

@@ -1,4 +1,4 @@
-"""What diagrams are made of: arrows, boxes, rows of tokens, and tensors on their way through a module."""
+"""The parts of diagrams: arrows, boxes, rows of tokens, and the flow of tensors through a module."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,29 +7,33 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from helpers.drawing.colors import BLACK
 
-# A word in a sentence, and one in its translation.
+# The looks of a word in the source sentence and of one in the translation.
 SOURCE, TARGET = {"facecolor": "#EAF2F8", "edgecolor": "#4D86AF"}, {"facecolor": "#FFF3D6", "edgecolor": "#7A4B00"}
 
 
 def arrow(ax, start, end, color=BLACK, width=2.0, **look):
-    """An arrow from one point to another, which is returned: its end is `xy`."""
+    """Draw an arrow from `start` to `end`. Returns it, so that an explorer can move its tip, which is `xy`."""
     look = {"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14} | look
     return ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=look, zorder=2)
 
 
 def box(ax, center, size, text="", rounding=0.1, **look):
-    """A box with round corners and a text in its middle. size: width and height; fontsize is the text's. Returns it."""
+    """Draw a box with round corners and a text in its middle. size: (width, height). look: the text's fontsize, and the
+    properties of the patch, which is returned."""
     corner = [middle - length / 2 for middle, length in zip(center, size, strict=True)]
-    letters = {"fontsize": look.pop("fontsize", 10.5), "zorder": look.get("zorder", 1) + 1}
-    if "hatch" in look:  # letters on hatching need a ground
-        letters["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    ax.text(*center, text, ha="center", va="center", **letters)
+    text_look = {"fontsize": look.pop("fontsize", 10.5), "zorder": look.get("zorder", 1) + 1}
+    if "hatch" in look:  # text on hatching needs a background
+        text_look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    ax.text(*center, text, ha="center", va="center", **text_look)
     return ax.add_patch(FancyBboxPatch(corner, *size, boxstyle=f"round,pad=0,rounding_size={rounding}", **look))
 
 
 def flow(ax, boxes: Mapping[str, tuple], arrows: Iterable[tuple[str, str, str]], height: float = 0.7) -> None:
-    """Tensors on their way from left to right. boxes: name -> (shape, x, y, color), of the lower left corner; arrows:
-    (from, to, label), on an arrow where the label is a matrix, else beside it."""
+    """Draw tensors as boxes and the operations between them as arrows.
+
+    boxes: name -> (shape, x, y, color), where (x, y) is the lower left corner. arrows: (from, to, label); a label in
+    math mode, such as a matrix, is written on its arrow, any other next to it.
+    """
     width, small = 1.3, {"va": "center", "fontsize": 10}
     for name, (shape, x, y, color) in boxes.items():
         ax.add_patch(Rectangle((x, y), width, height, facecolor=to_rgba(color, 0.2), edgecolor="black", lw=0.8))
@@ -52,7 +56,7 @@ def flow(ax, boxes: Mapping[str, tuple], arrows: Iterable[tuple[str, str, str]],
             ax.text(middle, level + 0.1, label, ha="center", va="bottom", fontsize=9)
 
 
-def tokens(ax, words: Sequence[str], places: Sequence[float], y: float, widths: Sequence[float], **look) -> None:
-    """A row of words in boxes. look: that of `box`; SOURCE or TARGET for words that are translated."""
-    for word, x, width in zip(words, places, widths, strict=True):
+def tokens(ax, words: Sequence[str], centers: Sequence[float], y: float, widths: Sequence[float], **look) -> None:
+    """Draw a row of words in boxes around (center, y). look: options of `box`, such as those in TARGET."""
+    for word, x, width in zip(words, centers, widths, strict=True):
         box(ax, (x, y), (width, 0.4), word, **SOURCE | look)

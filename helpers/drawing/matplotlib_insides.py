@@ -1,7 +1,9 @@
-"""What leans on matplotlib's private names; tests/test_matplotlib_insides.py fails when they go or change."""
+"""Code that uses private names of matplotlib; tests/test_matplotlib_insides.py fails if one disappears or changes."""
 
 
 def keep_title(axes) -> None:
-    """Let the title stay where it is. A title whose place was given does; only this name says so afterwards, and giving
-    the place anew would set its letters back."""
+    """Keep the title where it is, as if its y had been given when it was set.
+
+    Only this attribute does that afterwards, because setting the title again would reset its font.
+    """
     axes._autotitlepos = False

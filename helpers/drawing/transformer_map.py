@@ -1,4 +1,4 @@
-"""The map that opens every lesson: the whole Transformer, today's part lit, what came before in color."""
+"""The map that opens every lesson: the Transformer with the lesson's part highlighted and earlier parts in color."""
 
 import textwrap
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from helpers.drawing.colors import K_COLOR, Q_COLOR, V_COLOR
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import Picture, new_figure
 
-WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
+WIDTH, HEIGHT = 860, 440  # in hundredths of an inch
 EDGE, LETTER = "#8C8C8C", "#222222"
-FADED = "#6B6B6B"  # letters of what is still to come
-LOOKS = {  # of a part's box
+FADED = "#6B6B6B"  # the text of later parts
+LOOKS = {  # how a part's box is drawn
     "today": {"facecolor": "#FFC94D", "edgecolor": "#7A4B00", "lw": 2.2},
-    "near": {"facecolor": "#FFF3D6", "edgecolor": "#7A4B00", "lw": 1.4},  # today's part lies inside
+    "near": {"facecolor": "#FFF3D6", "edgecolor": "#7A4B00", "lw": 1.4},  # contains today's part
     "passed": {"facecolor": "#D5E8F5", "edgecolor": "#4D86AF", "lw": 1.0},
     "to come": {"facecolor": "white", "edgecolor": "#A8A8A8", "lw": 0.9, "ls": (0, (4, 2.5))},
 }
@@ -23,7 +23,7 @@ INK = {"today": "black", "near": "black", "passed": LETTER, "to come": FADED}
 
 @dataclass(frozen=True)
 class Part:
-    """A box of the map. lesson: where it is taught; said: its name in the alt text; hue: of its letters."""
+    """A box of the map. lesson: the one that teaches it. alt: its name in the alt text. hue: the color of its text."""
 
     name: str
     text: str
@@ -32,11 +32,11 @@ class Part:
     y: float
     width: float
     height: float
-    said: str = ""
+    alt: str = ""
     hue: str = ""
 
 
-TOP, ENCODER, DECODER = 98, 246, 356  # heights of the three rows' middles
+TOP, ENCODER, DECODER = 98, 246, 356  # y of the centers of the three rows
 PARTS = (
     Part("Q", "queries", 3, 206, TOP - 52, 70, 28, "queries", Q_COLOR),
     Part("K", "keys", 3, 206, TOP - 14, 70, 28, "keys", K_COLOR),
@@ -65,7 +65,7 @@ PARTS = (
     Part("loss", "softmax,\nloss", 6, 774, DECODER - 22, 78, 44, "the loss"),
 )
 HEAD = ("Q", "K", "V", "scores", "scale", "mask", "softmax", "mix", "heads")
-TODAY = {  # what each lesson is about, in the picture's own words
+TODAY = {  # the topic of each lesson, in the words of the map
     0: "how to read this map",
     1: "words turn into vectors",
     2: "order is added to the vectors",
@@ -83,12 +83,12 @@ TODAY = {  # what each lesson is about, in the picture's own words
     14: "the GPT's block, as it is built today",
 }
 GPT = ("embed2", "place2", "self", "norm3", "feed2", "norm5", "linear", "loss")
-BLOCK = ("place2", "self", "norm3", "feed2", "norm5")  # of the GPT's parts those that lesson 14 changes
+BLOCK = ("place2", "self", "norm3", "feed2", "norm5")  # the parts of the GPT that lesson 14 changes
 BERT = ("embed", "place", "attention", "norm1", "feed", "norm2")
 
 
 def transformer_map(lesson: str) -> Picture:
-    """The map as it opens `lesson`, such as "08_multi_head"."""
+    """The map of a lesson, such as "08_multi_head"."""
     number = int(str(lesson)[:2])
     looks = {part.name: _look(part, number) for part in PARTS}
     figure, ax = new_figure(WIDTH / 100, HEIGHT / 100)
@@ -100,7 +100,7 @@ def transformer_map(lesson: str) -> Picture:
     for part in PARTS:
         _draw_part(ax, part, looks[part.name])
     _draw_legend(ax, number)
-    return Picture(figure, _said(number, looks))
+    return Picture(figure, _alt_text(number, looks))
 
 
 def _look(part: Part, number: int) -> str:
@@ -121,13 +121,13 @@ def _draw_part(ax, part: Part, look: str) -> None:
     middle, hue = (part.x + part.width / 2, part.y + part.height / 2), {"edgecolor": part.hue} if part.hue else {}
     box(ax, middle, (part.width, part.height), rounding=6, zorder=3, **LOOKS[look] | hue)
     bold = "bold" if look == "today" else "normal"
-    color = part.hue if part.hue and look != "today" else INK[look]  # on yellow the hue has the edge instead
+    color = part.hue if part.hue and look != "today" else INK[look]  # on yellow only the edge has the hue
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
     _badge(ax, part.x + part.width - 2, part.y - 3, part.lesson, look)
 
 
 def _badge(ax, x: float, y: float, number: int, look: str) -> None:
-    """The number of the lesson that teaches a part."""
+    """Draw the number of the lesson that teaches a part."""
     edge = LOOKS[look]["edgecolor"]
     face = edge if look in ("today", "near") else "white" if look == "to come" else "#2F6B96"
     ax.add_patch(Circle((x, y), 8.5, facecolor=face, edgecolor=edge, linewidth=0.8, zorder=5))
@@ -136,15 +136,15 @@ def _badge(ax, x: float, y: float, number: int, look: str) -> None:
 
 
 def _arrow(ax, *points, color=EDGE, width=1.2, style="-") -> None:
-    """A line through the points, with a head at its end."""
+    """Draw a line through the points, with an arrowhead at its end."""
     for start, end in zip(points[:-2], points[1:-1], strict=True):
         ax.plot(*zip(start, end, strict=True), color=color, lw=width, ls=style, solid_capstyle="round", zorder=2)
     arrow(ax, points[-2], points[-1], color, width, linestyle=style, mutation_scale=9)
 
 
-def _arrows(ax, y: float, *stops: tuple[float, float]) -> None:
-    """Arrows to the right at one height."""
-    for start, end in stops:
+def _arrows(ax, y: float, *ends: tuple[float, float]) -> None:
+    """Draw arrows at height y from each start to its end."""
+    for start, end in ends:
         _arrow(ax, (start, y), (end, y))
 
 
@@ -154,9 +154,9 @@ def _frame(ax, corner, size, **look) -> None:
 
 
 def _draw_rows(ax, number: int) -> None:
-    """Frames, arrows and words: everything but the parts themselves."""
+    """Draw the frames, arrows and words, that is, everything except the parts."""
     plain = {"ha": "center", "va": "center", "fontsize": 9.5, "color": LETTER}
-    # The zoom from the encoder's attention into one head; the cards behind it are the other heads.
+    # The zoom from the encoder's attention into one head, with the other heads as cards behind it.
     ax.add_patch(Polygon([(270, 224), (354, 224), (752, 168), (166, 168)], closed=True, facecolor="#F0F0F0", zorder=0))
     for shift in (10, 5, 0):
         _frame(ax, (166 + shift, 34 - shift), (586, 134), zorder=0.6 - shift / 100)
@@ -182,11 +182,11 @@ def _draw_rows(ax, number: int) -> None:
     _arrows(ax, DECODER, (693, 708), (762, 774))
     if number not in (12, 14):
         _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 293), (456, 293), (456, DECODER - 22))
-    # Residuals: each runs round its layer.
-    for y, rounds in ((ENCODER, ((258, 394), (427, 548))), (DECODER, ((258, 382), (411, 530), (559, 668)))):
-        for x0, x1 in rounds:
+    # The residual connections, each around its layer.
+    for y, layers in ((ENCODER, ((258, 394), (427, 548))), (DECODER, ((258, 382), (411, 530), (559, 668)))):
+        for x0, x1 in layers:
             _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)
-    # What comes out, and training.
+    # The output, and training.
     _arrow(ax, (813, DECODER - 22), (813, DECODER - 44))
     ax.text(810, DECODER - 66, "jane visite\nl’afrique", **plain)
     lit = number == 11
@@ -195,7 +195,7 @@ def _draw_rows(ax, number: int) -> None:
     _arrow(ax, (813, DECODER + 22), (813, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
     text = "training: the gradient of the loss goes back through every part"
     look = "today" if lit else "passed" if number > 11 else "to come"
-    # A frame of its own: the words' own box would be measured at another size than a browser draws them.
+    # A separate frame, because the size of a bbox around the text would differ from what a browser draws.
     _frame(
         ax, (230, 406), (464, 28), facecolor=LOOKS["today"]["facecolor"] if lit else "white", edgecolor="none", zorder=3
     )
@@ -205,8 +205,8 @@ def _draw_rows(ax, number: int) -> None:
 
 def _draw_legend(ax, number: int) -> None:
     ax.text(12, 24, "The Transformer", fontsize=11.5, weight="bold", va="center", color="black")
-    said = "\n".join([f"Lesson {number}:", *textwrap.wrap(TODAY[number], 21)])
-    ax.text(12, 42, said, fontsize=10, va="top", color=LETTER, linespacing=1.3)
+    heading = "\n".join([f"Lesson {number}:", *textwrap.wrap(TODAY[number], 21)])
+    ax.text(12, 42, heading, fontsize=10, va="top", color=LETTER, linespacing=1.3)
     for row, (look, text) in enumerate((("today", "today"), ("passed", "behind you"), ("to come", "still to come"))):
         y = 124 + 21 * row
         if number in (12, 13, 14) and look == "to come":
@@ -217,11 +217,11 @@ def _draw_legend(ax, number: int) -> None:
     ax.text(38, 187, "lesson that teaches it", fontsize=9.5, va="center", color=LETTER)
 
 
-def _said(number: int, looks: dict[str, str]) -> str:
-    """The map in words: what it is, where we are, what is behind and what is ahead."""
+def _alt_text(number: int, looks: dict[str, str]) -> str:
+    """The map in words: the model, today's part, and which parts are behind us or still to come."""
 
     def names(look):
-        found = [part.said for part in PARTS if part.said and looks[part.name] == look]
+        found = [part.alt for part in PARTS if part.alt and looks[part.name] == look]
         return ", ".join(dict.fromkeys(found))
 
     start = (
@@ -232,13 +232,13 @@ def _said(number: int, looks: dict[str, str]) -> str:
     )
     if number == 0:
         return f"{start} Nothing is lit yet: each part carries the number of the lesson that teaches it, 1 to 11."
-    whole = {
+    described = {
         11: "softmax and loss, and the arrow by which the gradient goes back through every part",
         12: "the decoder without encoder and cross-attention",
         13: "the encoder alone",
         14: "what is in a block of the GPT, and its positions",
     }
-    lit = whole.get(number) or names("today")
+    lit = described.get(number) or names("today")
     passed = f" Behind us: {names('passed')}." if names("passed") and number < 11 else ""
     ahead = f" Still to come: {names('to come')}." if names("to come") and number < 11 else ""
     return f"{start} Lit today, in lesson {number}: {lit} ({TODAY[number]}).{passed}{ahead}"

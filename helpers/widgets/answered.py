@@ -1,10 +1,10 @@
-"""Cells that run a learner's own function: what goes wrong in it is one line, and the notebook goes on."""
+"""Cells that run a learner's own function: if it fails, they print one line, and the notebook continues."""
 
 import functools
 
 
 def answered(run):
-    """`run(answer, ...)`, or one line where `answer`, a function of the learner's, is unanswered or raises."""
+    """Decorate `run(answer, ...)` to print one line if the learner's function `answer` raises or is unanswered."""
 
     @functools.wraps(run)
     def safe(answer, *rest):

@@ -1,33 +1,32 @@
-"""Trained numbers in a file beside the notebook: trained once, loaded from then on, handed in with the notebook.
+"""Trained weights in a file next to the notebook: saved once, loaded from then on, and handed in with the notebook.
 
     model = checkpoint(Transformer(...), "translator.safetensors", train)
 
-The file is safetensors in float32: numbers under their names and nothing that runs when it is read.
+The file is a safetensors file in float32, that is, named tensors and no code that could run when it is read.
 """
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-LARGEST = 4_000_000  # bytes: what travels with a submission
+LARGEST = 4_000_000  # bytes of a file that a submission may contain
 
 
 class DoesNotFit(ValueError):
-    """A file of numbers that a model cannot take; the text says why."""
+    """A file of weights can't be used, for the reason in the message."""
 
 
 def quick() -> bool:
-    """Whether trainings shall do a few steps only (COURSE_QUICK=1): enough to see that everything is connected."""
+    """Whether to train only for a few steps (COURSE_QUICK=1), which is enough to see that everything runs."""
     return os.environ.get("COURSE_QUICK", "") not in ("", "0")
 
 
 def checkpoint(model, file: str, train: Callable[[], object]):
-    """The model, with the numbers of `file` where it lies beside the notebook and fits; else `train()` trains it, and
-    its numbers are written there. Says in one line which.
+    """Load the weights of `file` into the model, or train it with `train()` and save them. Returns the model.
 
-    model: an nn.Module, which `train` changes in place. A file that does not fit the model is no error: it says so,
-    and the model is trained. In quick mode the file is neither read nor written. COURSE_KEEP_FOLDER in the environment
-    names another folder than the notebook's: builds train anew each time.
+    Prints one line that says what was done. model: an nn.Module, which `train` changes in place. file: in the folder of
+    the notebook, or in COURSE_KEEP_FOLDER if the environment sets it, so that builds can train again. A file that
+    doesn't fit the model is renamed, and the model is trained. In quick mode the file is neither read nor written.
     """
     if quick():
         train()
@@ -45,12 +44,12 @@ def checkpoint(model, file: str, train: Callable[[], object]):
     try:
         train()
     except KeyboardInterrupt:
-        print("The training was stopped before its end, and nothing was kept. Run the cell again: it begins anew.")
+        print("The training was stopped before its end, and nothing was kept. Run the cell again to start over.")
         raise
-    if not all(bool(numbers.isfinite().all()) for numbers in model.state_dict().values()):
+    if not all(bool(weights.isfinite().all()) for weights in model.state_dict().values()):
         print(
-            "The training has broken down: some of the model's numbers are no finite numbers any more, so nothing was "
-            "kept. A learning rate that is far too large does that. Mend it and run the cell again."
+            "The training has broken down: some of the model's weights are no longer finite, so nothing was kept. The "
+            "usual cause is a learning rate that is far too large. Reduce it and run the cell again."
         )
         return model
     try:
@@ -63,35 +62,35 @@ def checkpoint(model, file: str, train: Callable[[], object]):
 
 
 def _put_aside(path: Path) -> str:
-    """Give a file that does not fit another name, as somebody may want its numbers back; a sentence that says so."""
-    old = path.with_name(f"{path.stem}.before{path.suffix}")
+    """Rename a file that doesn't fit, in case its weights are needed later. Returns a sentence that says so."""
+    renamed = path.with_name(f"{path.stem}.before{path.suffix}")
     try:
-        path.replace(old)
+        path.replace(renamed)
     except OSError:
         return ""
-    return f" The file is called {old.name} now."
+    return f" The file is called {renamed.name} now."
 
 
 def load_into(model, path: Path) -> None:
-    """Load the numbers of a safetensors file into a model. FileNotFoundError; DoesNotFit, and nothing is changed."""
+    """Load a safetensors file into a model. Raises FileNotFoundError or DoesNotFit before it changes anything."""
     import torch
 
     found, own = read(path), model.state_dict()
     if missing := [name for name in own if name not in found]:
         raise DoesNotFit(f"it has no {missing[0]}")
-    if spare := [name for name in found if name not in own]:
-        raise DoesNotFit(f"it has numbers called {spare[0][:80]}, and the model has none")
-    for name, numbers in found.items():
-        if numbers.shape != own[name].shape:
-            shapes = f"{tuple(numbers.shape)}, and the model's is {tuple(own[name].shape)}"
+    if unexpected := [name for name in found if name not in own]:
+        raise DoesNotFit(f"it has a tensor {unexpected[0][:80]}, which the model doesn't have")
+    for name, tensor in found.items():
+        if tensor.shape != own[name].shape:
+            shapes = f"{tuple(tensor.shape)}, and the model's is {tuple(own[name].shape)}"
             raise DoesNotFit(f"{name} has the shape {shapes}")
-        if not torch.isfinite(numbers).all():
-            raise DoesNotFit(f"{name} has entries that are no finite numbers")
+        if not torch.isfinite(tensor).all():
+            raise DoesNotFit(f"{name} has entries that are not finite")
     model.load_state_dict(found)
 
 
 def read(path: Path) -> dict:
-    """The tensors of a safetensors file, by name. FileNotFoundError; DoesNotFit where the file is something else."""
+    """The tensors of a safetensors file, by name. Raises FileNotFoundError, or DoesNotFit for other kinds of files."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -100,22 +99,22 @@ def read(path: Path) -> dict:
     try:
         return load(path.read_bytes())
     except (SafetensorError, ValueError, KeyError, RuntimeError):
-        raise DoesNotFit("it is no safetensors file") from None
+        raise DoesNotFit("it isn't a safetensors file") from None
 
 
 def write(model, path: Path) -> int:
-    """Write a model's numbers in float32, and return the file's bytes. Raises DoesNotFit if they would be too many."""
+    """Write a model's tensors, floats as float32, and return the size in bytes. Raises DoesNotFit if too large."""
     import torch
     from safetensors.torch import save
 
-    def plain(numbers):
-        kind = torch.float32 if numbers.is_floating_point() else torch.int64
-        return numbers.detach().to("cpu", kind, copy=True).contiguous()
+    def stored(tensor):
+        dtype = torch.float32 if tensor.is_floating_point() else torch.int64
+        return tensor.detach().to("cpu", dtype, copy=True).contiguous()
 
-    data = save({name: plain(numbers) for name, numbers in model.state_dict().items()})
+    data = save({name: stored(tensor) for name, tensor in model.state_dict().items()})
     if len(data) > LARGEST:
-        raise DoesNotFit(f"they take {len(data) / 1e6:.1f} MB, and {LARGEST / 1e6:g} are the most")
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_bytes(data)
-    fresh.replace(path)
+        raise DoesNotFit(f"they take {len(data) / 1e6:.1f} MB, and at most {LARGEST / 1e6:g} MB are allowed")
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(path)
     return len(data)

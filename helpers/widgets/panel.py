@@ -1,15 +1,17 @@
-"""Sliders above a picture. Works with ipywidgets 7.7 and 8, in JupyterLab and Colab, core widgets only.
+"""Sliders above a picture. Works with ipywidgets 7.7 and 8 in JupyterLab and Colab, and uses only core widgets.
 
-For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It
-will do where a redraw takes under 100 ms; its first picture needs room for longer texts, as its margins are kept.
-The quick way keeps its figure and changes what moves, as `temperature` in lesson 4's explore.py; it halves the time.
+For authors. The short way is a function that draws a new figure each time, such as `similarity` in lesson 1's
+explore.py. It is fast enough if a redraw takes under 100 ms; its first picture needs room for longer texts, because
+later ones keep its margins. The fast way keeps the figure and changes only what moves, such as `temperature` in
+lesson 4's explore.py; this halves the time.
 
-- The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
-  alone. A box for a text needs suggestions there: a `Combobox` has some.
-- Give sliders the range that fits; where one slider's range depends on another, let `draw` cap the value and say so.
-- A figure that is kept is laid out once, with the texts that stand in it before the first redraw: write the longest
-  there, ticks and labels too, and set limits of axes by hand. Its size is always the same, or the page below it jumps.
-- `bench/redraw_time.py` prints what each explorer's redraw takes.
+- The web edition draws the same pictures in advance (helpers/authoring/frames.py), so a picture must depend only on
+  the values of the controls. There a text box needs suggestions, so use a `Combobox`.
+- Choose each slider's range to fit. If it depends on another slider, let `draw` cap the value and say so.
+- A figure that is kept is laid out once, with the texts that it contains before the first redraw. Therefore write the
+  longest texts, ticks and labels first, and set the limits of the axes by hand. Never change the size of the figure,
+  because the page below it would jump.
+- `bench/redraw_time.py` prints how long the redraw of each explorer takes.
 """
 
 import html
@@ -24,18 +26,17 @@ from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
 from helpers.widgets.progress_bar import static_page
 
-TRACK = 230  # pixels of a slider that are there to be dragged, at least
-READOUT = 90  # pixels beside the track: the number, and the gaps
+TRACK = 230  # minimum width in pixels of the part of a slider that can be dragged
+READOUT = 90  # width in pixels of the number next to the track and the gaps
 HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap"
 
 
 def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widget) -> None:
     """Show `controls` above the picture that `draw(**values)` returns, and redraw when one of them moves.
 
-    draw: a function or an object with `__call__` that returns a Picture (or a string of HTML). The picture with its
-    alt text stands in a live region, so that a screen reader says what changed. across: columns of a table of buttons,
-    where the controls are these and no sliders. Where widgets cannot live, as on a printed page, the picture for the
-    first values is shown alone, so it is displayed a single time in either case.
+    draw: a callable that returns a Picture or a string of HTML. The picture with its alt text is in a live region, so
+    that a screen reader announces changes. across: the number of columns of a grid, if the controls are buttons. On a
+    static page, where widgets don't work, only the picture for the initial values is shown.
     """
     controls = {name: _ready(control) for name, control in controls.items()}
     values = {name: control.value for name, control in controls.items()}
@@ -52,7 +53,7 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
     for name, control in controls.items():
         control.observe(partial(redraw, name=name), names="value")
     row = list(controls.values())
-    if across:  # buttons have names of their own
+    if across:  # screen readers read the buttons' own names
         columns = f"repeat({across}, minmax(110px, 190px))"
         above = [widgets.GridBox(row, layout=widgets.Layout(grid_template_columns=columns, grid_gap="4px"))]
     else:
@@ -62,13 +63,13 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
 
 def keeping(figure, draw):
-    """`draw`, a function that changes what stands in `figure`: `panel` lays the figure out but once."""
+    """Mark `draw` as a function that only changes `figure`, so that `panel` lays the figure out once."""
     draw.figure = figure
     return draw
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:
-    """The control with room for its track; buttons in the place of a slider over a few words."""
+    """The control with enough room for its track, or buttons if it is a slider over a few words."""
     if isinstance(control, widgets.ToggleButton):
         control.layout = widgets.Layout(width="auto", min_width="110px")
         return control
@@ -78,25 +79,25 @@ def _ready(control: widgets.Widget) -> widgets.Widget:
         control.layout = widgets.Layout(width="auto", max_width="100%")
         return control
     control.style = {"description_width": "initial"}
-    least = TRACK + READOUT + 8 * len(control.description)
-    size = {"min_width": f"min({least}px, 100%)", "flex": f"1 1 {least}px", "max_width": "560px"}
+    min_width = TRACK + READOUT + 8 * len(control.description)
+    size = {"min_width": f"min({min_width}px, 100%)", "flex": f"1 1 {min_width}px", "max_width": "560px"}
     control.layout = widgets.Layout(width="auto", **size)
     return control
 
 
 def few_words(names: Sequence[str]) -> bool:
-    """Whether all that one can choose is two or three words, which a slider would hide, or cut where they are long."""
+    """Whether there are at most three options, all words: a slider would hide the others and truncate long ones."""
     return len(names) <= 3 and not any(name[:1].isdigit() for name in names)
 
 
 class Shown:
-    """Draws again and again, in the margins that the first picture was laid out with: quicker, and nothing wobbles."""
+    """Redraw a picture with the margins of the first one, which is faster and keeps everything in place."""
 
     def __init__(self, draw: Callable[..., object]):
         self.draw, self.positions = draw, []
         figure = getattr(draw, "figure", None)
         if figure and all(ax.has_data() or ax.texts for ax in figure.axes):
-            lay_out(figure)  # with the texts that it was made with: they make the room for all that follow
+            lay_out(figure)  # its initial texts leave enough room for all later ones
             _pin_names(figure)
 
     def __call__(self, values: dict) -> str:
@@ -115,17 +116,17 @@ class Shown:
 
 
 def _pin_names(figure) -> None:
-    """Titles and names of axes stay where the first drawing put them.
+    """Fix the titles and axis labels at the positions of the first drawing.
 
-    To look for their places anew, matplotlib measures all letters beside them in each redraw: a third of its time.
+    Otherwise matplotlib measures all neighboring text in each redraw to find them again, a third of the time.
     """
-    width, height = 72 * figure.get_size_inches()  # points, in which an SVG is drawn
+    width, height = 72 * figure.get_size_inches()  # in points, the unit of an SVG
     for ax in figure.axes:
         keep_title(ax)
         box = ax.get_position()
-        (along, below), (beside, up) = ax.xaxis.label.get_position(), ax.yaxis.label.get_position()
-        ax.xaxis.set_label_coords(box.x0 + along * box.width, below / height, transform=figure.transFigure)
-        ax.yaxis.set_label_coords(beside / width, box.y0 + up * box.height, transform=figure.transFigure)
+        (x_across, x_y), (y_x, y_up) = ax.xaxis.label.get_position(), ax.yaxis.label.get_position()
+        ax.xaxis.set_label_coords(box.x0 + x_across * box.width, x_y / height, transform=figure.transFigure)
+        ax.yaxis.set_label_coords(y_x / width, box.y0 + y_up * box.height, transform=figure.transFigure)
 
 
 def _html(picture: object) -> str:
@@ -133,20 +134,20 @@ def _html(picture: object) -> str:
 
 
 def _live(picture: str) -> str:
-    """The picture where a screen reader hears it change."""
+    """The picture in a live region, whose changes a screen reader announces."""
     return f'<div role="group" aria-label="picture" aria-live="polite">{picture}</div>{DARK}'
 
 
 def _spoken(controls: dict) -> str:
-    """What a screen reader says before the controls, which have no names of their own in these widgets."""
+    """The text that a screen reader reads before the controls, because these widgets give them no accessible names."""
     boxes = any(isinstance(control, widgets.Text) for control in controls.values())
     buttons = any(isinstance(control, widgets.ToggleButtons) for control in controls.values())
     names = ", ".join(control.description or name for name, control in controls.items())
     kind = "controls" if boxes or buttons else "sliders"
-    many = f"{len(controls)} {kind}, in this order: {names}" if len(controls) > 1 else f"One slider: {names}"
+    listed = f"{len(controls)} {kind}, in this order: {names}" if len(controls) > 1 else f"One slider: {names}"
     how = "The arrow keys move sliders" if boxes or buttons else "The arrow keys move them"
     how += (", the space bar presses buttons" if buttons else "") + (", and Enter takes a text" if boxes else "")
-    return f'<div style="{HIDDEN}">{html.escape(many)}. {how}; the picture follows.</div>'
+    return f'<div style="{HIDDEN}">{html.escape(listed)}. {how}; the picture follows.</div>'
 
 
 # ---------------------------------------------------------------- controls
@@ -158,7 +159,7 @@ def whole(name: str, value: int, low: int, high: int, **options) -> widgets.IntS
 
 
 def decimal(name: str, value: float, low: float, high: float, step: float, **options) -> widgets.FloatSlider:
-    """A slider for numbers at equal steps."""
+    """A slider for numbers in equal steps."""
     return widgets.FloatSlider(value=value, min=low, max=high, step=step, description=name, **options)
 
 
@@ -169,11 +170,14 @@ def powers(name: str, value: float, low: float, high: float, step: float) -> wid
 
 
 def choice(name: str, options: Iterable, value=None) -> widgets.SelectionSlider:
-    """A slider over options, values or pairs (text, value); `panel` makes buttons of a few words. value: the first."""
-    chosen = {} if value is None else {"value": value}
-    return widgets.SelectionSlider(options=list(options), description=name, **chosen)
+    """A slider over options, which are values or pairs (text, value); `panel` turns one over a few words into buttons.
+
+    value: the initial one, by default the first option.
+    """
+    initial = {} if value is None else {"value": value}
+    return widgets.SelectionSlider(options=list(options), description=name, **initial)
 
 
 def typed(hint: str) -> widgets.Text:
-    """A box for a text of one's own, taken at Enter."""
+    """A text box for the learner's own input, which Enter submits."""
     return widgets.Text(placeholder=f"{hint}, then Enter", description="your own", continuous_update=False)

@@ -1,4 +1,4 @@
-"""A progress bar for loops that take seconds: redrawn in place in JupyterLab and Colab, one line of text elsewhere."""
+"""A progress bar for slow loops, which is redrawn in place in JupyterLab and Colab and is a line of text elsewhere."""
 
 import os
 import sys
@@ -9,17 +9,17 @@ WIDTH = 30
 
 
 def bar(steps: Collection, label: str = "") -> Iterator:
-    """Go through `steps` (anything with a length) and show how far the loop is.
+    """Iterate over `steps` (any collection with a length) and show the progress of the loop.
 
-    In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
-    In a terminal it is rewritten; where the output is a file nothing but the finished line is written.
+    In a notebook the line is plain text that is updated in place, so an executed notebook contains only the last state.
+    In a terminal the line is rewritten, and a file gets only the final line.
     """
     total, show = len(steps), in_place()
     every = max(1, total // 100)
-    on_the_way = show or (partial(print, end="\r", flush=True) if sys.stdout.isatty() else lambda _text: None)
+    update = show or (partial(print, end="\r", flush=True) if sys.stdout.isatty() else lambda _text: None)
     for done, step in enumerate(steps):
         if done % every == 0:
-            on_the_way(_text(label, done, total))
+            update(_text(label, done, total))
         yield step
     (show or print)(_text(label, total, total))
 
@@ -30,8 +30,8 @@ def _text(label: str, done: int, total: int) -> str:
 
 
 def in_place() -> Callable[..., None] | None:
-    """A function (text, page="") that shows a text, or the HTML of a page that says it, where it showed the last one.
-    None in a script."""
+    """A function (text, page="") that replaces what it showed before by a text, or by the HTML `page` if viewers can
+    show it. None in a script."""
     if not in_notebook():
         return None
     from IPython.display import display
@@ -42,7 +42,7 @@ def in_place() -> Callable[..., None] | None:
 
 def in_notebook() -> bool:
     """Whether this runs in a kernel, whose outputs can be redrawn in place."""
-    ipython = sys.modules.get("IPython")  # a kernel has imported it
+    ipython = sys.modules.get("IPython")  # every kernel has imported it
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 

@@ -344,7 +344,7 @@ check(swap_last_two)
 # Here are three more tokens, `(10, 11)`, `(20, 21)` and `(30, 31)`, reshaped as in Informer and transposed by your function. *Which of the columns are tokens now?*
 
 # %%
-figures.turned_by(swap_last_two)
+figures.compare_columns(swap_last_two)
 
 # %% [markdown]
 # ## In place: two names, one tensor

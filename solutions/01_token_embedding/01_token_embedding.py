@@ -471,7 +471,7 @@ print(f"length of by: {trained[hub].norm():.1f}, of africa: {trained[some[0]].no
 
 # %%
 pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp ##iness"]
-figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
+figures.word_pieces({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
 # You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. (You can write WordPiece yourself under *Going further*.) Most models of today use **byte-pair encoding** instead, which you can train under *Going further* in lesson 14.
@@ -695,7 +695,7 @@ def only_push(center, context, negatives):
 tried = {"both": word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1), gradients)}
 for name, part in (("only the pull", only_pull), ("only the push", only_push)):
     tried[name] = word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1), part)
-figures.forces_alone(tried, pairs)
+figures.pull_and_push_alone(tried, pairs)
 
 # %% [markdown]
 # With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
@@ -761,7 +761,7 @@ check(skipgram_pairs)
 # Let's run your function on the whole text, sentence by sentence:
 
 # %%
-experiments.pairs_of_the_text(skipgram_pairs, sentence_ids, 2)
+experiments.compare_pairs(skipgram_pairs, sentence_ids, 2)
 
 # %% [markdown]
 # ### Exercise 1.10 `negative_sampling_loss`
@@ -808,7 +808,7 @@ check(negative_sampling_loss)
 # The training above never computed a loss, because it only needs the gradients. Now let's see what the loss was along the way. *At the start all context vectors are zero, so each of the six pairs gets a probability of one half. What is the loss there?*
 
 # %%
-experiments.loss_along_the_way(negative_sampling_loss, history, pairs)
+experiments.loss_during_training(negative_sampling_loss, history, pairs)
 
 # %% [markdown]
 # <details><summary>Answer</summary>
@@ -879,7 +879,7 @@ check(wordpiece)
 # You can now try your function on words of your choice:
 
 # %%
-experiments.cuts(wordpiece, known, "unforgettable", "pineapples", "translators", "dessertspoon")
+experiments.word_pieces(wordpiece, known, "unforgettable", "pineapples", "translators", "dessertspoon")
 
 # %% [markdown]
 # The tokenizer of the *uncased* BERT does a little more. It first converts the text to lower case, removes accents, and makes every punctuation mark a token. It then splits each word as above and adds two special tokens, so *Life is short, eat dessert first* becomes `[CLS] life is short , eat dessert first [SEP]`.

@@ -287,7 +287,7 @@ check(add_positions)
 # Now let's repeat the measurement of the first exercise, with attention on the words alone and on words plus positions:
 
 # %%
-experiments.gaps(equivariance_error, mix, or_finished(add_positions), x, P, perm)
+experiments.equivariance_errors(equivariance_error, mix, or_finished(add_positions), x, P, perm)
 
 # %% [markdown]
 # ### Exercise 2.4 `fixed_position_layer`
@@ -309,7 +309,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 # All three tokens of the second sentence got the vector for position 1, because their sentence has index 1 in the batch, so the model is as blind to order as before.
 
 # %%
-figures.whose_position()
+figures.position_per_token()
 
 # %% [markdown]
 # Write the layer so that it works with the batch axis first.
@@ -349,7 +349,7 @@ check(fixed_position_layer)
 # Let's send the two sentences through your function:
 
 # %%
-experiments.positions_given(fixed_position_layer)
+experiments.added_positions(fixed_position_layer)
 
 # %% [markdown]
 # ## Rotate instead of add: RoPE
@@ -367,7 +367,7 @@ experiments.positions_given(fixed_position_layer)
 # Take $D = 2$ as an example that you can do on paper. The query $q = (1, 0)$ at position 0 stays $(1, 0)$, and the key $k = (1, 0)$ at position 1 becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$, so their score is $0.5403$. If you move both by five positions, both arrows rotate by another five radians, so the angle between them stays the same, and so does the score. Therefore, **the score depends on the offset from query to key, and on nothing else about their positions**.
 
 # %%
-figures.turned_together()
+figures.rotated_together()
 
 # %% [markdown]
 # If q and k differ, as in the explorer, the score at offset $1$ is usually not the score at offset $-1$, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
@@ -504,7 +504,7 @@ figures.position_dots(length=48, d_model=32)
 # Why do we need sine and cosine *of the same angle*? Think of one pair as a point on a circle, at angle $a t$ for position $t$. Three positions later it is at $a t + 3a$. Whatever $t$ was, the point has rotated by $3a$, so *three words further* is one fixed rotation, the same at every position.
 
 # %%
-figures.one_turn(offset=3)
+figures.rotation_by_offset(offset=3)
 
 # %% [markdown]
 # The rules for sums of angles say the same in a formula. With $b = a \cdot \text{offset}$,
@@ -571,7 +571,7 @@ check(shift_matrix)
 # If we apply one matrix again and again, we get from the first row to later ones. *How far does your M for offset 3 get before you can see rounding errors?*
 
 # %%
-experiments.moved_by(shift_matrix)
+experiments.shift_errors(shift_matrix)
 
 # %% [markdown]
 # ### RoPE in code
@@ -630,7 +630,7 @@ check(apply_rope)
 # Let's apply your function to one query and one key that are always one position apart:
 
 # %%
-experiments.scores_far_out(apply_rope)
+experiments.scores_at_positions(apply_rope)
 
 # %% [markdown]
 # RoPE has two **layouts**, of which ours is the *interleaved* one, whereas many models (GPT-NeoX, and LLaMA as Hugging Face stores it) use the *half-split* layout, which pairs column $i$ with column $i + D/2$. If you run code for one layout on weights stored in the other, you get wrong scores and no error, so conversion scripts permute the rows of the weight matrices (lesson 14).

@@ -459,7 +459,7 @@ check(bigram_probabilities)
 # Let's estimate your chain from 2,000 sentences of the translator's language.
 
 # %%
-experiments.chain_of_the_course(bigram_probabilities)
+experiments.corpus_chain(bigram_probabilities)
 
 # %% [markdown]
 # After *visits* the four most likely words are all countries, whereas after *jane* they are of several kinds.
@@ -838,7 +838,7 @@ check(attention_edges)
 # go through a softmax, and we keep every edge of at least one third.
 
 # %%
-figures.drawn_by(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
+figures.graph_of_edges(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
 
 # %% [markdown]
 # ### Exercise 3.8 `fixed_self_scores`

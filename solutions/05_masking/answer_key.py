@@ -386,7 +386,7 @@ def cases_leaks_future(draw):
         """Row `source` lies so far off that the rows which replace it move row `position` in one direction."""
         x = draw.normal(B, 6, 4, scale=1.5)
         x[:, source] = height
-        f = Stub("peeking_in_one", (so_far().float(), width, position, source, sentence, feature, strength))
+        f = Stub("peeking_in_one", (so_far().float(), width, (sentence, position, feature), source, strength))
         return Case((f, x), part=part, note=note)
 
     def one_number_each():

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from helpers import translator
 from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future, padding_mask
-from helpers.lessons.masking import explore, figures, machine
+from helpers.lessons.masking import decoder, explore, figures
 from helpers.translator import finished_parts
 from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
@@ -89,9 +89,9 @@ def test_figures_say_their_numbers():
     assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in said
     assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in said
     assert "before the softmax: 0 leaks. Masked after it: 15 of 15" in figures.influence().alt
-    assert "15 of 25" in figures.gallery().alt and seen(figures.seen_by(5, 5)) == 15
+    assert "15 of 25" in figures.gallery().alt and seen(figures.padded_causal_mask(5, 5)) == 15
     assert {ax.get_ylabel() for ax in figures.gallery().figure.axes} == {"query"}
-    assert seen(figures.seen_by(5, 5, 2)) == 12
+    assert seen(figures.padded_causal_mask(5, 5, 2)) == 12
 
 
 def seen(mask):
@@ -267,11 +267,11 @@ def aligned_at_first_key(T_q, T_k):
 
 def test_a_mask_aligned_at_the_first_key_costs_half_of_the_output_with_a_cache():
     lesson_says("With the wrong alignment both outputs are off by more than half of their length.")
-    assert machine.in_two_goes(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
+    assert decoder.cache_errors(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
     assert torch.equal(aligned_at_first_key(5, 5), causal_mask(5))  # no cache, no difference
     for head in range(4):
-        assert machine.in_two_goes(causal_mask, head=head).max() < 1e-5
-        assert machine.in_two_goes(aligned_at_first_key, head=head).min() > 0.5
+        assert decoder.cache_errors(causal_mask, head=head).max() < 1e-5
+        assert decoder.cache_errors(aligned_at_first_key, head=head).min() > 0.5
 
 
 @pytest.mark.full
@@ -291,7 +291,7 @@ def test_a_model_without_a_mask_copies_from_every_seed():
     for seed in (5, 6, 7):
         for masked, ends, writes in ((True, 2.08, (2.06, 2.10)), (False, 0.20, (4.0, 5.0))):
             attention = functools.partial(F.scaled_dot_product_attention, is_causal=masked)
-            losses, writing = figures.trained(attention, seed)
+            losses, writing = figures.train_on_random_letters(attention, seed)
             assert sum(losses[-20:]) / 20 == pytest.approx(ends, abs=0.01) and writes[0] < writing < writes[1]
 
 
@@ -299,7 +299,7 @@ def test_a_model_without_a_mask_copies_from_every_seed():
 def test_ten_times_the_steps_widen_the_channel():
     lesson_says("ten times the steps: about 0.5")
     for seed in (5, 6):
-        losses = figures.trained(buggy_attention, seed, steps=1500)[0]
+        losses = figures.train_on_random_letters(buggy_attention, seed, steps=1500)[0]
         assert sum(losses[-20:]) / 20 == pytest.approx(0.55, abs=0.15)
 
 
@@ -324,10 +324,10 @@ def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
     y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        block = machine.first_block(causal_mask(6)[None, None])
+        block = decoder.first_block(causal_mask(6)[None, None])
         assert float((block(y) - block(y)).abs().max()) == 0  # a number taken of an output does not warn of gradients
         assert not leaks_future(block, y)
-        assert leaks_future(machine.first_block(None), y)
+        assert leaks_future(decoder.first_block(None), y)
 
 
 @torch.no_grad()

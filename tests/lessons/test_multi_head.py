@@ -58,11 +58,11 @@ def test_one_head_misses_half_of_a_difference():
 
 
 def test_what_the_text_says_of_the_translator():
-    whole, rows = figures.damage()
+    whole, rows = figures.ablation_losses()
     assert whole < 0.0003
     assert rows[1][0] > 300 * whole and 0.05 < rows[1][0] < 0.07
     assert max(*rows[0], *rows[1][1:]) < 0.002
-    whole, side_by_side, off = figures.damage_of_identity()
+    whole, side_by_side, off = figures.identity_losses()
     assert side_by_side == pytest.approx(1.6, abs=0.05) and off == pytest.approx(0.7, abs=0.05)
     assert len(translator.french) == 194 and math.log(194) == pytest.approx(5.3, abs=0.05)
 
@@ -238,7 +238,7 @@ def test_heads_that_nobody_needs_and_heads_that_stand_in_for_each_other():
             network.get_submodule(figures.ATTENTIONS[block]).W_o.weight[:, head * 16 : (head + 1) * 16] = 0
         return evaluation.nats_a_word(network, evaluation.unseen(200))
 
-    whole, (first, _) = figures.damage()
+    whole, (first, _) = figures.ablation_losses()
     low, high = [(0, h) for h in range(4)], [(1, h) for h in (1, 2, 3)]
     assert sum(first) - 4 * whole == pytest.approx(0.003, abs=0.0005)
     assert whole == pytest.approx(0.00016, abs=5e-6) and without(*high) == pytest.approx(0.00024, abs=1e-5)

@@ -22,7 +22,7 @@ SENTENCE = "jane visits africa in september"
 
 
 def test_a_query_and_a_key_turned_together_keep_their_score():
-    alt = figures.turned_together().alt
+    alt = figures.rotated_together().alt
     assert alt.count("angle 1, score 0.54") == 2 and "angle 3, score -0.99" in alt
 
 
@@ -40,7 +40,7 @@ def test_rotary_scores_know_the_sign_of_the_offset():
 
 
 def test_what_the_explorer_of_sinusoids_answers():
-    near, far = figures.apart(10, 11, 16), figures.apart(10, 54, 16)
+    near, far = figures.pair_distances(10, 11, 16), figures.pair_distances(10, 54, 16)
     assert near[[0, 2]].tolist() == pytest.approx([0.96, 0.10], abs=5e-3) and near.argmax() == 0
     assert far[[0, 1, 2, 3, 7]].tolist() == pytest.approx([0.02, 1.25, 1.62, 1.28, 0.01], abs=5e-3)
     assert "pair 2 1.617" in pictures_of(explore.sinusoids)(0, 10, 54).alt

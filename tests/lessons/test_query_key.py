@@ -114,13 +114,13 @@ def test_the_real_head_attends_to_the_previous_token():
     tokens = "jane visits africa in september".split()
     assert (
         "visits to jane 0.92"
-        in figures.drawn_by(blocks.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
+        in figures.graph_of_edges(blocks.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
     )
 
     def unanswered(*_):
         raise NotImplementedError
 
-    assert figures.drawn_by(unanswered, scores, tokens, 0.3) is None
+    assert figures.graph_of_edges(unanswered, scores, tokens, 0.3) is None
 
 
 def test_what_the_published_bug_costs():
@@ -167,7 +167,7 @@ def test_the_other_heads_are_needed_only_together():
         "but without all seven a third of the translations are wrong.",
         "| 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |",
     )
-    assert evaluation.nats_a_word(evaluation.ablated([figures.ARCS]), BATCH()) < 0.0003
+    assert evaluation.nats_a_word(evaluation.ablated([figures.REAL_HEAD]), BATCH()) < 0.0003
     assert (right(*HEADS[:4]), right(*HEADS[4:])) == (286, 251)
     assert right(*(head for head in HEADS if head != (1, 0))) == 200
     assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
@@ -179,8 +179,8 @@ def test_the_head_of_the_arcs_attends_mostly_to_the_previous_token():
         "| weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |",
     )
     _, before, weight = experiments.choices(translator.machine())
-    assert before[figures.ARCS].item() == pytest.approx(0.58, abs=0.005)
-    assert weight[figures.ARCS].item() == pytest.approx(0.47, abs=0.005)
+    assert before[figures.REAL_HEAD].item() == pytest.approx(0.58, abs=0.005)
+    assert weight[figures.REAL_HEAD].item() == pytest.approx(0.47, abs=0.005)
     for seed in (0, 1, 2):
         assert experiments.choices(experiments.untrained(seed))[2].mean().item() == pytest.approx(0.13, abs=0.005)
 

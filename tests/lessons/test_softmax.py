@@ -117,7 +117,7 @@ def test_the_stream_arrives_at_the_softmax_of_all(lift):
     draw = torch.Generator().manual_seed(6)
     scores, values = (torch.randn(12, generator=draw, dtype=torch.float64) for _ in range(2))
     scores = 2 * scores + lift * (torch.arange(12) // 3 == 2)
-    states = figures.running(scores, values, 3)
+    states = figures.online_states(scores, values, 3)
     exact = float((torch.softmax(scores, 0) * values).sum())
     assert len(states) == 4
     assert states[-1][2] / states[-1][1] == pytest.approx(exact, abs=1e-9)

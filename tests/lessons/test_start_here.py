@@ -121,7 +121,7 @@ def test_explorers_redraw(monkeypatch):
 
 
 def test_the_bug_and_its_repair_are_shown_side_by_side(capsys):
-    figures.turned_by(lesson.swap_last_two)
+    figures.compare_columns(lesson.swap_last_two)
     assert capsys.readouterr().out.splitlines() == [
         "published columns: 10 21,  11 30,  20 31",
         "yours     columns: 10 11,  20 21,  30 31",
@@ -229,7 +229,7 @@ def test_what_waits_for_an_answer_and_what_does_not(capsys):
     def swap_last_two(x):
         raise NotImplementedError
 
-    figures.turned_by(swap_last_two)
+    figures.compare_columns(swap_last_two)
     assert capsys.readouterr().out == "swap_last_two runs here once it is answered (NotImplementedError).\n"
     missing = set()
     for path in SOLUTIONS.glob("*/[01]*.py"):

@@ -90,9 +90,9 @@ def test_a_sentence_becomes_rows():
 
 
 def test_explorers_draw_every_setting():
-    assert "Dot product -30.00, cosine -1.00" in figures.turned(180, 6.0).alt
-    assert "projection of 0.00" in figures.turned(90, 0.5).alt
-    same = figures.turned(0, 3.0).alt, figures.turned(60, 6.0).alt
+    assert "Dot product -30.00, cosine -1.00" in figures.projection_at_angle(180, 6.0).alt
+    assert "projection of 0.00" in figures.projection_at_angle(90, 0.5).alt
+    same = figures.projection_at_angle(0, 3.0).alt, figures.projection_at_angle(60, 6.0).alt
     assert all("Dot product 15.00" in alt for alt in same) and "cosine 1.00" in same[0] and "cosine 0.50" in same[1]
     words, history = WORDS, trained(1)
     step = pictures_of(explore.training, history, words)
@@ -179,13 +179,13 @@ def test_each_force_alone_in_three_trainings():
         "| probability of a random pair, pull alone | 0.79 | 0.82 | 0.77 |",
         "The center vectors and the context vectors form two clusters on opposite sides",
     )
-    for seed, looks in zip(SEEDS, ((0.95, 0.79), (0.95, 0.82), (0.94, 0.77)), strict=True):
-        assert figures.looks_true(trained(seed, only_pull), PAIRS) == pytest.approx(looks, abs=0.006)
+    for seed, expected in zip(SEEDS, ((0.95, 0.79), (0.95, 0.82), (0.94, 0.77)), strict=True):
+        assert figures.mean_probabilities(trained(seed, only_pull), PAIRS) == pytest.approx(expected, abs=0.006)
         push = trained(seed, only_push)
         centers, contexts = unit(push.centers[-1]), unit(push.contexts[-1])
-        assert max(figures.looks_true(push, PAIRS)) < 0.01
+        assert max(figures.mean_probabilities(push, PAIRS)) < 0.01
         assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97
-    drawn = figures.forces_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
+    drawn = figures.pull_and_push_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
     assert "probability of a positive pair 0.95" in drawn.alt
 
 
@@ -251,7 +251,7 @@ def test_the_loss_along_the_way(capsys):
         "six times $\\ln 2 = 0.693$, that is, $4.159$. It falls to 1.77 here but not to 0",
         "three of ten are neighbors of that very word in some sentence",
     )
-    experiments.loss_along_the_way(negative_sampling_loss, trained(1), PAIRS)
+    experiments.loss_during_training(negative_sampling_loss, trained(1), PAIRS)
     said = capsys.readouterr().out.splitlines()
     assert [float(line.split(": ")[1]) for line in said[-4:]] == pytest.approx([4.159, 3.292, 2.243, 1.772], abs=0.02)
     known = {tuple(pair) for pair in PAIRS.tolist()}

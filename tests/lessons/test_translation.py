@@ -453,5 +453,5 @@ def test_live_keeps_what_is_new_among_what_it_is_told(capsys):
     live = Live(33, "learning", says=lambda: next(words))
     for _ in live:
         pass
-    assert live.said == [(10, "(nothing)"), (15, "le"), (30, "le chat")]  # asked after 10, 15, 20, 30 and 33
+    assert live.texts == [(10, "(nothing)"), (15, "le"), (30, "le chat")]  # asked after 10, 15, 20, 30 and 33
     assert capsys.readouterr().out.endswith("step 10   (nothing)\nstep 15   le\nstep 30   le chat\n")

@@ -123,7 +123,7 @@ TOLD = {
     "load_from_torch": [
         (
             COPIED.format("mine.W_o = copy.deepcopy(theirs.out_proj)"),
-            "mine has the parameters that it had, and no new ones",
+            "mine still has its own parameters, and no new ones",
         ),
         (COPIED.format("theirs.requires_grad_(False)"), "theirs can still be trained"),
         (COPIED.format("theirs.eval()"), "theirs is in training mode, as before"),

@@ -100,7 +100,7 @@ TOLD = {
         (lambda Q, K, V, block: torch.cat([attention(q, K, V)[0] for q in Q.split(1, dim=-2)], dim=-2), 2),
         ("blocks = zip( -> block = 64\n    blocks = zip(", 2),
         (all_blocks_in_a_list, 2),
-        (results_in_a_list, "this should be so, but it isn't yet: all tensors of one moment hold fewer than"),
+        (results_in_a_list, "this should be so, but it isn't yet: at any moment, all tensors together have fewer"),
         (in_another_thread, 3, "the memory of your answer can only be measured if it computes with torch"),
         (by_numpy, 3, "the memory of your answer can only be measured if it computes with torch"),
     ],

@@ -1,4 +1,4 @@
-"""Explorers of lesson 5: masks over words, a mask whose cells are clicked, a fill against an added number."""
+"""Explorers of lesson 5: the mask of a sentence, a mask with clickable cells, and a filled-in or added number."""
 
 import itertools
 import math
@@ -10,20 +10,20 @@ from matplotlib.patches import Rectangle
 from helpers.drawing.charts import HATCHED, MovingBars, without_spines
 from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.masking.figures import PAD, WORDS, seen_by
+from helpers.lessons.masking.figures import PAD, WORDS, padded_causal_mask
 from helpers.widgets.panel import keeping, panel, whole
 
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
 
 
 def squares(ax, rows: int, columns: int) -> dict[tuple[int, int], Rectangle]:
-    """The cells of a table, (row, column) -> patch."""
-    places = itertools.product(range(rows), range(columns))
-    return {(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in places}
+    """Draw the cells of a table, and return their patches by (row, column)."""
+    cells = itertools.product(range(rows), range(columns))
+    return {(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in cells}
 
 
 def masks():
-    """The mask of `new` queries over `cached` + `new` keys, the last `pads` of which are padding; at most 5 by 8."""
+    """The mask of `new` queries and `cached` + `new` keys, of which the last `pads` are padding; at most (5, 8)."""
     figure, ax = new_figure(7.0, 3.6)
     cells = squares(ax, 5, 8)
     look = {"fill": False, "edgecolor": RED, "linewidth": 2}
@@ -37,22 +37,22 @@ def masks():
 
     def draw(new: int, cached: int, pads: int) -> Picture:
         T_k = cached + new
-        asked, pads = pads, min(pads, T_k)
+        chosen, pads = pads, min(pads, T_k)
         names = [*WORDS[: T_k - pads], *[PAD] * pads]
-        seen = seen_by(new, T_k, pads)
+        mask = padded_causal_mask(new, T_k, pads)
         for (i, j), cell in cells.items():
             cell.set_visible(i < new and j < T_k)
             if i < new and j < T_k:
-                cell.set(**(SEEN if seen[i, j] else HATCHED))
+                cell.set(**(SEEN if mask[i, j] else HATCHED))
         for i, frame in enumerate(frames):
-            frame.set_visible(i < new and not bool(seen[min(i, new - 1)].any()))
+            frame.set_visible(i < new and not bool(mask[min(i, new - 1)].any()))
             frame.set_width(T_k)
         ax.set_xticks(range(T_k), names, fontsize=9)
         ax.set_yticks(range(new), names[cached:])
-        ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # beside the rows that are there
-        allowed, blind = int(seen.sum()), int((~seen.any(-1)).sum())
-        rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
-        rows += f"\n(only {pads} of {asked} pads fit)" if asked > pads else ""
+        ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # next to the visible rows
+        allowed, masked = int(mask.sum()), int((~mask.any(-1)).sum())
+        rows = f"{masked} row{'s see' if masked != 1 else ' sees'} nothing"
+        rows += f"\n(only {pads} of {chosen} pads fit)" if chosen > pads else ""
         title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
         alt = f"A mask of {new} queries and {T_k} keys (cached: {cached}, padding: {pads}). "
         alt += f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
@@ -63,7 +63,7 @@ def masks():
 
 
 def cells(tokens: list[str], scores: torch.Tensor):
-    """Softmax of scores (T, T) under a mask that is given cell by cell: weights, and NaN where a row sees nothing."""
+    """Softmax of scores (T, T) under a mask with a button for each cell; a fully masked row becomes NaN."""
     size = len(tokens)
     figure, (left, right) = new_figure(8.0, 2.9, 1, 2)
     patches, texts = [], []
@@ -88,8 +88,8 @@ def cells(tokens: list[str], scores: torch.Tensor):
             patches[1][i, j].set(**(HATCHED if not seen and not nan else SEEN | {"facecolor": shade}))
             texts[1][i, j].set_text("NaN" if nan else f"{weight:.3f}" if seen else "")
             texts[1][i, j].set_color(RED_INK if nan else "black")
-        told = [", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row) for row in weights.tolist()]
-        rows = (f"{token}: {row}" for token, row in zip(tokens, told, strict=True))
+        numbers = [", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row) for row in weights.tolist()]
+        rows = (f"{token}: {row}" for token, row in zip(tokens, numbers, strict=True))
         caption = "A button opens or closes one cell. Each row of weights adds up to 1, or is NaN."
         return Picture(figure, "Weights under the mask, a row for each query. " + "; ".join(rows) + ".", caption)
 
@@ -111,16 +111,16 @@ def fill():
         hidden = torch.tensor([False, False, True, True])
         filled = torch.softmax(torch.where(hidden, number, scores), -1)
         added = torch.softmax(scores + hidden * number, -1)
-        for k, (weights, way) in enumerate(((filled, "filled in"), (added, "added"))):
+        for k, (weights, method) in enumerate(((filled, "filled in"), (added, "added"))):
             bars[k].show(weights.tolist(), ".3g")
             axes[k].set_xticks(range(4), [f"{n}\n{s:g}" for n, s in zip(kinds, scores.tolist(), strict=True)])
-            titles[k].set_text(f"{number:,.0f} {way}: {weights[2:].sum():.3g} to blocked keys")
+            titles[k].set_text(f"{number:,.0f} {method}: {weights[2:].sum():.3g} to blocked keys")
         alt = f"Weights of two visible keys (scores {visible} and {visible + 1}) and two blocked ones ({blocked} and "
         alt += f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
         alt += f"number added they get {added[2:].sum():.3g}."
         caption = "Instead of minus infinity, a finite number replaces the score (left) or is added to it (right)."
         return Picture(figure, alt, caption)
 
-    wide = {"low": -10000, "high": 10000, "step": 1000}
-    visible, blocked = whole("visible scores", 0, **wide), whole("blocked scores", 2000, **wide)
+    score_range = {"low": -10000, "high": 10000, "step": 1000}
+    visible, blocked = whole("visible scores", 0, **score_range), whole("blocked scores", 2000, **score_range)
     panel(keeping(figure, draw), power=whole("number: −10 to the", 4, 1, 9), visible=visible, blocked=blocked)

@@ -1,4 +1,4 @@
-"""Figures of lesson 5. They draw from given numbers, not from the learner's answers."""
+"""Figures of lesson 5. They are drawn from given data, without the learner's functions."""
 
 import functools
 import math
@@ -16,24 +16,24 @@ WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"
 
 
-def seen_by(T_q: int, T_k: int, pads: int = 0) -> torch.Tensor:
-    """True where a query may see a key: no future, and none of the last `pads` keys, (T_q, T_k)."""
+def padded_causal_mask(T_q: int, T_k: int, pads: int = 0) -> torch.Tensor:
+    """The mask (T_q, T_k), True where a query may see a key: not in the future, and not among the last `pads` keys."""
     query, key = torch.arange(T_q)[:, None] + T_k - T_q, torch.arange(T_k)[None, :]
     return (key <= query) & (key < T_k - pads)
 
 
 def _frame_row(ax, row: int, length: int):
-    """A red frame around a fully masked row."""
+    """Draw a red frame around a fully masked row."""
     ax.add_patch(Rectangle((-0.5, row - 0.5), length, 1, fill=False, edgecolor=RED, lw=2, clip_on=False, zorder=2))
 
 
-def _draw_mask(ax, seen, rows, columns, first: int = 0):
-    """A mask as cells: blue may be seen, hatched may not, a red frame shows a fully masked row, from row `first` on."""
-    weight_map(ax, seen.float() * 0.75, rows, columns, numbers=False, mask=seen)
-    for i in range(first, seen.shape[0]):
-        if not seen[i].any():
-            _frame_row(ax, i, seen.shape[1])
-    for draw, size in zip((ax.axhline, ax.axvline), seen.shape, strict=True):
+def _draw_mask(ax, mask, rows, columns, first: int = 0):
+    """Draw a mask: visible cells blue, blocked ones hatched, and fully masked rows from `first` on in a red frame."""
+    weight_map(ax, mask.float() * 0.75, rows, columns, numbers=False, mask=mask)
+    for i in range(first, mask.shape[0]):
+        if not mask[i].any():
+            _frame_row(ax, i, mask.shape[1])
+    for draw, size in zip((ax.axhline, ax.axvline), mask.shape, strict=True):
         for line in range(1, size):
             draw(line - 0.5, color="white", linewidth=1)
 
@@ -43,20 +43,20 @@ def gallery() -> Picture:
     every = torch.ones(5, 5, dtype=torch.bool)
     real = torch.arange(5) < 3
     panels = (
-        ("causal", seen_by(5, 5), full, full),
-        ("causal, three words cached", seen_by(2, 5), full[3:], full),
+        ("causal", padded_causal_mask(5, 5), full, full),
+        ("causal, three words cached", padded_causal_mask(2, 5), full[3:], full),
         ("padding", every & real, cut, cut),
-        ("both", seen_by(5, 5) & real, cut, cut),
+        ("both", padded_causal_mask(5, 5) & real, cut, cut),
     )
     figure, axes = new_figure(8.6, 6.4, rows=2, columns=2)
-    for ax, (title, seen, rows, columns) in zip(axes.flat, panels, strict=True):
-        if len(rows) == 2:  # where they stand in the whole triangle: the rows above were asked earlier
-            whole = torch.cat([torch.zeros(3, 5, dtype=torch.bool), seen])
-            _draw_mask(ax, whole, ["", "", "", *rows], columns, first=3)
+    for ax, (title, mask, rows, columns) in zip(axes.flat, panels, strict=True):
+        if len(rows) == 2:  # they are drawn as part of the full triangle, below the earlier queries
+            full_mask = torch.cat([torch.zeros(3, 5, dtype=torch.bool), mask])
+            _draw_mask(ax, full_mask, ["", "", "", *rows], columns, first=3)
             ax.add_patch(Rectangle((-0.5, -0.5), 5, 3, color="white", zorder=3))
             ax.text(2, 1, "earlier queries;\ntheir keys are cached", ha="center", va="center", fontsize=10, zorder=4)
         else:
-            _draw_mask(ax, seen, rows, columns)
+            _draw_mask(ax, mask, rows, columns)
         ax.set_title(title, fontsize=11)
         ax.tick_params(axis="x", labelsize=9)
         ax.set_ylabel("query")
@@ -68,32 +68,35 @@ def gallery() -> Picture:
 
 
 def first_matmul() -> Picture:
-    """The sources' first MatMul, mask and softmax: B, T, C = 4, 8, 32, head size 16, seed 1337, first sentence."""
+    """The weights of the sources' first sentence, for B, T, C = 4, 8, 32, head size 16 and seed 1337."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1337)
         key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
         x = torch.randn(4, 8, 32)
     raw = query(x) @ key(x).mT  # (B, T, T), not scaled, as in the source
-    seen = torch.ones(8, 8).tril() > 0
-    weights = torch.where(seen, raw, -math.inf).softmax(-1)[0].detach()
+    mask = torch.ones(8, 8).tril() > 0
+    weights = torch.where(mask, raw, -math.inf).softmax(-1)[0].detach()
     figure, ax = new_figure(6.4, 4.0)
-    weight_map(ax, weights, mask=seen, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
+    weight_map(ax, weights, mask=mask, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
     alt = "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
     alt += f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
     return Picture(figure, alt, "Figure 5.7. Causal attention weights of eight random tokens.")
 
 
 def repairs(tokens, scores) -> Picture:
-    """The last row of scores (T, T) sees nothing: its weights, and the gradient of the sum of their squares."""
-    seen = torch.ones(scores.shape, dtype=torch.bool).tril()
-    seen[-1] = False
+    """Three treatments of the last row of scores (T, T), which is fully masked.
+
+    For each treatment: the weights of this row, and the gradient at its scores of the sum of all squared weights.
+    """
+    mask = torch.ones(scores.shape, dtype=torch.bool).tril()
+    mask[-1] = False
     treatments = {
-        "A": lambda scores: torch.where(seen, scores, -math.inf).softmax(-1),
-        "B": lambda scores: (scores + torch.where(seen, 0.0, -math.inf)).softmax(-1).nan_to_num(),
-        "C": lambda scores: torch.where(seen, scores, -1e9).softmax(-1),
+        "A": lambda scores: torch.where(mask, scores, -math.inf).softmax(-1),
+        "B": lambda scores: (scores + torch.where(mask, 0.0, -math.inf)).softmax(-1).nan_to_num(),
+        "C": lambda scores: torch.where(mask, scores, -1e9).softmax(-1),
     }
     figure, axes = new_figure(7.6, 2.6, 3, 2)
-    said = []
+    details = []
     for pair, (letter, weights_of) in zip(axes, treatments.items(), strict=True):
         leaf = scores.clone().requires_grad_()
         weights = weights_of(leaf)
@@ -107,10 +110,10 @@ def repairs(tokens, scores) -> Picture:
                 ax.text(j, 0, text, ha="center", va="center", color=RED_INK if text == "NaN" else BLACK)
             ax.set(xticks=[], yticks=[])
         pair[0].set_ylabel(letter, rotation=0, labelpad=14, va="center", fontsize=12)
-        said.append("{}: weights {}, gradient {}".format(letter, *map(", ".join, texts)))
+        details.append("{}: weights {}, gradient {}".format(letter, *map(", ".join, texts)))
     axes[0, 0].set_title("weights")
     axes[0, 1].set_title("gradient at the scores")
-    alt = f"The row of {tokens[-1]}, which is fully masked, under three treatments. " + "; ".join(said) + "."
+    alt = f"The row of {tokens[-1]}, which is fully masked, under three treatments. " + "; ".join(details) + "."
     return Picture(figure, alt, f"Figure 5.2. The row of {tokens[-1]}, which is fully masked, under three treatments.")
 
 
@@ -118,9 +121,9 @@ def two_meanings(tokens, right, wrong) -> Picture:
     figure, axes = new_figure(8.4, 3.0, columns=2)
     for ax, weights, title in zip(axes, (right, wrong), ("attn_mask=~mask", "attn_mask=mask"), strict=True):
         weights = weights.detach()
-        blind = weights.isnan().any(-1)
-        weight_map(ax, weights.nan_to_num(), tokens, mask=(weights > 0) & ~blind[:, None], title=title)
-        for row in blind.nonzero().flatten().tolist():
+        masked = weights.isnan().any(-1)
+        weight_map(ax, weights.nan_to_num(), tokens, mask=(weights > 0) & ~masked[:, None], title=title)
+        for row in masked.nonzero().flatten().tolist():
             _frame_row(ax, row, len(tokens))
             box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
             ax.text((len(tokens) - 1) / 2, row, "NaN, NaN, NaN", color=RED_INK, ha="center", va="center", bbox=box)
@@ -133,15 +136,15 @@ def two_meanings(tokens, right, wrong) -> Picture:
 
 
 def before_or_after(tokens, scores, mask) -> Picture:
-    powers = scores.exp() * mask
-    before = powers / powers.sum(-1, keepdim=True)
+    exponentials = scores.exp() * mask
+    before = exponentials / exponentials.sum(-1, keepdim=True)
     after = scores.softmax(-1).masked_fill(~mask, 0)
     figure, axes = new_figure(8.6, 3.0, columns=2)
     for ax, weights, title in zip(axes, (before, after), ("mask, then softmax", "softmax, then mask"), strict=True):
         heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1.3, digits=3, mask=mask)
         for i, total in enumerate(weights.sum(-1).tolist()):
-            right = abs(total - 1) < 1e-6
-            ax.text(len(tokens) - 0.4, i, f"sum {total:.3f}", va="center", color=BLACK if right else RED_INK)
+            color = BLACK if abs(total - 1) < 1e-6 else RED_INK
+            ax.text(len(tokens) - 0.4, i, f"sum {total:.3f}", va="center", color=color)
         ax.set_title(title)
     axes[0].set_ylabel("query")
     numbers = ", ".join(f"{value:.3f}" for value in after.sum(-1).tolist())
@@ -150,11 +153,11 @@ def before_or_after(tokens, scores, mask) -> Picture:
     return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
 
 
-@switches_set()  # so on one thread: tensors this small only lose by being shared out
-def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
-    """(losses, loss while writing) of a model with one layer, attention(Q, K, V), for the next of T random letters.
+@switches_set()  # these include a single thread, which is faster for such small tensors
+def train_on_random_letters(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
+    """(training losses, loss in generation) of a one-layer model with attention(Q, K, V) that predicts random letters.
 
-    While it writes, the model sees only the letters so far. That loss is the mean over all positions of fresh letters.
+    In generation the model sees only the letters so far; this loss is the mean over all positions of new letters.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -187,7 +190,8 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
 
 def too_good() -> Picture:
     attend = F.scaled_dot_product_attention
-    (honest, _), (leaking, writing) = (trained(functools.partial(attend, is_causal=masked)) for masked in (True, False))
+    runs = (train_on_random_letters(functools.partial(attend, is_causal=causal)) for causal in (True, False))
+    (honest, _), (leaking, writing) = runs
     ends = [f"ends at {sum(losses[-20:]) / 20:.2f}" for losses in (honest, leaking)]
     figure, ax = new_figure(7.4, 3.8)
     ax.plot(honest, color=BLUE, label=f"causal mask, {ends[0]}")
@@ -205,12 +209,12 @@ def too_good() -> Picture:
 
 
 def last_loss(attention, seed: int = 5) -> float:
-    """The mean of the last twenty training losses of `trained`."""
-    return sum(trained(attention, seed)[0][-20:]) / 20
+    """The mean of the last 20 training losses of `train_on_random_letters`."""
+    return sum(train_on_random_letters(attention, seed)[0][-20:]) / 20
 
 
 def influence() -> Picture:
-    """How much each of six outputs changes when one of six inputs changes, for three attentions."""
+    """How much each of six outputs changes when one of six inputs changes, for three kinds of attention."""
     T, d = 6, 4
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(T, d, generator=generator, dtype=torch.float64)
@@ -225,19 +229,19 @@ def influence() -> Picture:
     figure, axes = new_figure(8.6, 3.5, columns=3)
     leaks, later = [], ~allowed
     for ax, (title, masks) in zip(axes, kinds.items(), strict=True):
-        moved = torch.zeros(T, T)  # (outputs, inputs)
+        change = torch.zeros(T, T)  # (outputs, inputs)
         for source in range(T):
             changed = x.clone()
             changed[source] = torch.randn(d, generator=generator, dtype=torch.float64)
-            moved[:, source] = (attend(changed, *masks) - attend(x, *masks)).abs().amax(-1).float()
-        leaking = later & (moved > 1e-6)
+            change[:, source] = (attend(changed, *masks) - attend(x, *masks)).abs().amax(-1).float()
+        leaking = later & (change > 1e-6)
         leaks.append(int(leaking.sum()))
-        heatmap(ax, moved, cmap="Greens", vmin=0, vmax=2, mask=~later, numbers=False)
-        leak = torch.where(leaking, moved, math.nan)
-        ax.imshow(leak, cmap="Oranges", vmin=-0.3, vmax=1.0, aspect="auto", zorder=3)  # a scale of its own
+        heatmap(ax, change, cmap="Greens", vmin=0, vmax=2, mask=~later, numbers=False)
+        leak = torch.where(leaking, change, math.nan)
+        ax.imshow(leak, cmap="Oranges", vmin=-0.3, vmax=1.0, aspect="auto", zorder=3)
         for i, j in (leaking | ~later).nonzero().tolist():
-            text = f"{moved[i, j]:.2f}" if moved[i, j] >= 0.005 or not leaking[i, j] else "<.01"
-            color = "white" if not later[i, j] and moved[i, j] > 1.2 else BLACK
+            text = f"{change[i, j]:.2f}" if change[i, j] >= 0.005 or not leaking[i, j] else "<.01"
+            color = "white" if not later[i, j] and change[i, j] > 1.2 else BLACK
             ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color, zorder=4)
         ax.set_title(f"{title}: {leaks[-1]} leaks", fontsize=11)
         ax.set_xlabel("changed input")

@@ -1,4 +1,4 @@
-"""Lesson 5. Beside learner code: the stubs and the scenarios. Only on numbers: the view."""
+"""Probes of lesson 5. Stubs and scenarios run alongside learner code; the view sees only results."""
 
 import torch
 
@@ -6,64 +6,64 @@ from helpers.checking.registry import scenario, stub, view
 from helpers.checking.stubs import mixed_rows
 
 
-def _of_one_length(x):
+def _rms_norm(x):
     return x / ((x**2).mean(-1, keepdim=True) + 1e-12).sqrt()
 
 
 NORMS = {
     "as it is": lambda x: x,
     "centered": lambda x: x - x.mean(-1, keepdim=True),
-    "of one length": _of_one_length,
-    "normed": lambda x: _of_one_length(x - x.mean(-1, keepdim=True)),  # as a layer norm makes it
-    "with a parameter": lambda x: x * torch.nn.Parameter(torch.ones(1, dtype=x.dtype)),  # as in a network
-    "without the batch's mean": lambda x: x - x.mean(0, keepdim=True),  # as a batch norm takes it off in training
+    "of one length": _rms_norm,
+    "normed": lambda x: _rms_norm(x - x.mean(-1, keepdim=True)),  # a layer norm
+    "with a parameter": lambda x: x * torch.nn.Parameter(torch.ones(1, dtype=x.dtype)),  # as in a neural network
+    "without the batch's mean": lambda x: x - x.mean(0, keepdim=True),  # as a batch norm does in training
 }
 
 
 @stub
 def rows_of_a_text(table, width, before="as it is", behind="as it is"):
-    """`mixed_rows` between two of NORMS. ValueError where the text was cut: f is made for all of its tokens."""
+    """`mixed_rows` between two of NORMS. f raises ValueError if x doesn't have all tokens of the text."""
 
     def f(x):
         if x.shape[1] != len(table):
-            asked = "replace the rows after t, do not cut them off"
-            raise ValueError(f"f was called with {x.shape[1]} of its {len(table)} tokens; {asked}")
+            advice = "replace the rows after t, do not cut them off"
+            raise ValueError(f"f was called with {x.shape[1]} of its {len(table)} tokens; {advice}")
         return NORMS[behind](mixed_rows(table, width)(NORMS[before](x)))
 
     return f
 
 
 @stub
-def peeking_in_one(table, width, position, source, sentence, feature, strength=1.0):
-    """`rows_of_a_text`, but in one sentence and one feature row `position` also sees row `source`."""
+def peeking_in_one(table, width, entry, source, strength=1.0):
+    """`rows_of_a_text`, but one entry (sentence, position, feature) of the output also depends on row `source`."""
 
     def f(x):
-        own = rows_of_a_text(table, width)(x)
-        spot = torch.zeros(own.shape, dtype=x.dtype)
-        spot[sentence, position, feature] = strength
-        return own + spot * x[:, source].sum(-1)[:, None, None]
+        output = rows_of_a_text(table, width)(x)
+        leak = torch.zeros(output.shape, dtype=x.dtype)
+        leak[entry] = strength
+        return output + leak * x[:, source].sum(-1)[:, None, None]
 
     return f
 
 
 @scenario
 def drawn_before(answer, args, kwargs):
-    """answer(f, x) is called twice; the second x is the last one that the first call made and handed to f."""
+    """Call answer(f, x) twice; the second x is the last tensor that the first call made and passed to f."""
     f, x = args
-    made = [x]
+    inputs = [x]
 
-    def noting(tried):
-        if tried.shape == x.shape and not torch.equal(tried, x):
-            made.append(tried.detach().clone())
-        return f(tried)
+    def recorded(y):
+        if y.shape == x.shape and not torch.equal(y, x):
+            inputs.append(y.detach().clone())
+        return f(y)
 
-    answer(noting, x)
-    return answer(f, made[-1]), []
+    answer(recorded, x)
+    return answer(f, inputs[-1]), []
 
 
 @scenario
 def kept_entries(answer, args, kwargs):
-    """answer(scores, mask) with blocked entries set to 0, so that no gradient is asked for at a fill."""
+    """answer(scores, mask) with blocked entries set to 0, so that the gradient ignores what they are filled with."""
     scores, mask = args
     output = answer(scores, mask, **kwargs)
     return torch.where(mask, output, torch.zeros_like(output)), []
@@ -71,9 +71,10 @@ def kept_entries(answer, args, kwargs):
 
 @view
 def filled_scores(args, kwargs, output):
-    """Kept scores as they are; of the blocked ones only whether one constant of probability 0 stands there.
+    """The visible scores, and a description of what replaces the blocked ones.
 
-    The constant must vanish even in a row whose visible scores are all -1e4, in the output's own precision.
+    A constant is right if softmax turns it into 0 even in a row whose visible scores are all -1e4, in the precision of
+    the output.
     """
     scores, mask = (*args, *kwargs.values())
     if not isinstance(output, torch.Tensor) or not output.is_floating_point():
@@ -92,7 +93,7 @@ DIFFER = "numbers that differ, and no constant"
 
 
 def _fill(filled, scores) -> str:
-    """What stands where `scores` stood, in words."""
+    """What the blocked `scores` were replaced with, in words."""
     shift = filled.double() - scores.double()
     if filled.isnan().any():
         return "NaN"

@@ -1,4 +1,4 @@
-"""Explorers of lesson 8: what heads cost, and what the translator's heads attend to."""
+"""Explorers of lesson 8: the cost of heads, and what the heads of the translator attend to."""
 
 from helpers.drawing.charts import bare, name_ticks, named, weight_map
 from helpers.drawing.colors import BLUE, ORANGE, PINK
@@ -9,15 +9,15 @@ from helpers.widgets.panel import choice, keeping, panel, whole
 
 def budget():
     D, counts = 512, [2**i for i in range(10)]
-    lines = (  # cost against heads as a power, color, name and its position
+    lines = (  # the exponent with which a cost depends on the number of heads, color, name and its position
         (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
         (1, ORANGE, "attention weights", (2, 100)),
         (-1, PINK, "width of a head", (2, 0.012)),
     )
     figure, (ax, side) = new_figure(8.6, 3.0, 1, 2, width_ratios=(3, 2))
     dots = []
-    for power, color, name, position in lines:
-        ax.plot(counts, [float(heads) ** power for heads in counts], color=color, lw=2)
+    for exponent, color, name, position in lines:
+        ax.plot(counts, [float(heads) ** exponent for heads in counts], color=color, lw=2)
         dots += ax.plot([1], [1], "o", ms=8, color=color)
         ax.text(*position, name, color=color)
     ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="relative to one head")
@@ -31,13 +31,13 @@ def budget():
 
     def draw(heads: int, tokens: int) -> Picture:
         numbers = budget_numbers(D, heads, tokens)
-        for dot, (power, *_) in zip(dots, lines, strict=True):
-            dot.set_data([heads], [float(heads) ** power])
+        for dot, (exponent, *_) in zip(dots, lines, strict=True):
+            dot.set_data([heads], [float(heads) ** exponent])
         for label, number in zip(labels, numbers.values(), strict=True):
             label.set_text(f"{number:,}")
         title.set_text(f"{heads} head{'s' if heads > 1 else ''}, {tokens:,} tokens, width {D}")
-        said = named(numbers, numbers.values(), ",")
-        alt = f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
+        details = named(numbers, numbers.values(), ",")
+        alt = f"With {heads} heads and {tokens} tokens: {details}. With more heads the first two stay the same, the "
         alt += "attention weights grow with the heads, and a head gets narrower."
         caption = "Figure 8.5. More heads need the same parameters and products, more attention weights, and are "
         caption += "narrower."
@@ -52,16 +52,16 @@ def heads():
 
     def draw(sentence: str, block: int, head: int, positions: bool) -> Picture:
         words = sentence.split()
-        seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
-        shown = f"block {block}, head {head}, {'with positions' if positions else 'positions set to zero'}"
+        weights = encoder_weights(sentence, positions)[block, head]  # (T, T)
+        title = f"block {block}, head {head}, {'with positions' if positions else 'positions set to zero'}"
         ax.clear()
-        weight_map(ax, seen, words, tilted=True, title=shown)
-        best = zip(words, seen.argmax(dim=-1).tolist(), strict=True)
+        weight_map(ax, weights, words, tilted=True, title=title)
+        best = zip(words, weights.argmax(dim=-1).tolist(), strict=True)
         top = "; ".join(f"{word} attends most to {words[key]}" for word, key in best)
-        return Picture(figure, f"Attention of {shown}: {top}.", "Attention weights of one head.")
+        return Picture(figure, f"Attention of {title}: {top}.", "Attention weights of one head.")
 
-    # The rows show the words; a full sentence next to its slider would run into the next one.
+    # The rows show the words, because a full sentence next to its slider would run into the next slider.
     sentences = [(str(number), sentence) for number, sentence in enumerate(SENTENCES, 1)]
     sentence, positions = choice("sentence", sentences), choice("positions", [("with", True), ("without", False)])
-    place = {"block": whole("block", 1, 0, 1), "head": whole("head", 0, 0, 3)}
-    panel(keeping(figure, draw), sentence=sentence, **place, positions=positions)
+    head = {"block": whole("block", 1, 0, 1), "head": whole("head", 0, 0, 3)}
+    panel(keeping(figure, draw), sentence=sentence, **head, positions=positions)

@@ -1,5 +1,7 @@
-"""Figures of lesson 8: heads split, merged and measured, most of them on the course's translator. Blocks and heads
-count from 0."""
+"""Figures of lesson 8: splitting, merging and measuring heads, mostly those of the translator.
+
+Blocks and heads are numbered from 0.
+"""
 
 import functools
 import itertools
@@ -22,16 +24,16 @@ DISTANCES = range(-3, 4)
 SENTENCES = ("jane visits africa in september", "a clever teacher sees the white house", "the red apple is small")
 
 
-# ---------------------------------------------------------------- the translator, measured
+# ---------------------------------------------------------------- measurements of the translator
 
 
 def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
-    """What the first encoder block gets (1, T, 64): word vectors, with position vectors or without."""
+    """The input of the first encoder block (1, T, 64): word vectors, with or without position vectors."""
     return evaluation.input_of(_network(positions), "encoder.blocks.0", translator.source_batch([sentence]))
 
 
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
-    """Attention weights of all heads of the encoder: (blocks, heads, T, T)."""
+    """The attention weights of all heads of the encoder, (blocks, heads, T, T)."""
     return torch.cat(evaluation.look(_network(positions), translator.source_batch([sentence])).encoder)
 
 
@@ -49,35 +51,35 @@ def _nats(network) -> float:
 
 
 @functools.lru_cache(maxsize=1)
-def damage() -> tuple[float, list[list[float]]]:
-    """Nats per word of the full translator, and with each head of the encoder ablated: one row per block."""
+def ablation_losses() -> tuple[float, list[list[float]]]:
+    """Nats per word of the full translator, and without each head of the encoder, in one row per block."""
     rows = [[_nats(evaluation.ablated([(block, head)])) for head in range(4)] for block in range(2)]
     return _nats(translator.machine()), rows
 
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
-def damage_of_identity() -> tuple[float, float, float]:
-    """Nats per word: as trained; the last W_o replaced by the identity; the same attention ablated."""
+def identity_losses() -> tuple[float, float, float]:
+    """Nats per word as trained, with the identity instead of the last W_o, and with the same attention ablated."""
     network = translator.machine()
-    whole = _nats(network)
+    trained = _nats(network)
     W_o = network.get_submodule(LAST_CROSS).W_o.weight
     W_o.copy_(torch.eye(64))
-    side_by_side = _nats(network)
+    with_identity = _nats(network)
     W_o.zero_()
-    return whole, side_by_side, _nats(network)
+    return trained, with_identity, _nats(network)
 
 
 @functools.lru_cache(maxsize=2)
 def weight_by_distance(positions: bool) -> torch.Tensor:
-    """Mean weight that a query of the second encoder block gives to each of DISTANCES: (heads, distances)."""
-    src, found = evaluation.unseen(200).src, []  # (B, T), padded with 0
-    seen = evaluation.look(_network(positions), src).encoder[1]  # (B, H, T, T)
+    """The mean weight at each of DISTANCES from the query in the second encoder block, (heads, distances)."""
+    src, means = evaluation.unseen(200).src, []  # (B, T), padded with 0
+    all_weights = evaluation.look(_network(positions), src).encoder[1]  # (B, H, T, T)
     for distance in DISTANCES:
-        weights = seen.diagonal(distance, dim1=-2, dim2=-1).transpose(1, 2)  # (B, T - |distance|, H)
-        both = src[:, abs(distance) :] != 0  # where the later one of query and key is a word, the other is one too
-        found.append(weights[both].mean(dim=0))  # (H,)
-    return torch.stack(found, dim=-1)
+        weights = all_weights.diagonal(distance, dim1=-2, dim2=-1).transpose(1, 2)  # (B, T - |distance|, H)
+        real = src[:, abs(distance) :] != 0  # if the later one of query and key is a word, so is the other
+        means.append(weights[real].mean(dim=0))  # (H,)
+    return torch.stack(means, dim=-1)
 
 
 # ---------------------------------------------------------------- figures
@@ -90,14 +92,14 @@ def two_questions(fractions: dict[str, float]) -> Picture:
     bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE], **look)
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
-    said = named(fractions, fractions.values())
-    alt = f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half."
+    details = named(fractions, fractions.values())
+    alt = f"Three bars, the fraction of variance unexplained after training: {details}. A dashed line marks one half."
     caption = "Figure 8.1. For a difference of two tokens one head leaves half of the variance unexplained."
     return Picture(figure, alt, caption)
 
 
 def cut(x: torch.Tensor, num_heads: int) -> Picture:
-    """Tokens (T, D), the heads that split_heads makes of them, and what a bare view would make. Colored by token."""
+    """Tokens (T, D), the heads that split_heads makes of them, and what a view alone would make, colored by token."""
     T, D = x.shape
     width = D // num_heads
     right = x.view(T, num_heads, width).transpose(0, 1)  # (H, T, D/H)
@@ -108,17 +110,17 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
     for ax, tables, title in zip(axes, (x[None], right, wrong), titles, strict=True):
         _squares(ax, tables, token_of, width)
         ax.set_title(title)
-    said = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
-    as_meant, mixed = map("; ".join, said)
+    details = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
+    right_rows, wrong_rows = map("; ".join, details)
     alt = "Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each "
-    alt += f"token: {as_meant}. With view alone, each head holds one token only: {mixed}."
+    alt += f"token: {right_rows}. With view alone, each head holds one token only: {wrong_rows}."
     caption = "Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token "
     caption += f"only ({num_heads} heads, {T} tokens)."
     return Picture(figure, alt, caption)
 
 
 def _squares(ax, tables, token_of, width) -> None:
-    """Tables of numbers next to each other, each number in the color of its token."""
+    """Draw tables of numbers next to each other, each number in the color of its token."""
     left = 0
     for h, table in enumerate(tables):
         for i, row in enumerate(table.tolist()):
@@ -181,16 +183,16 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
 
 
 def without_output_matrix() -> Picture:
-    whole, side_by_side, off = damage_of_identity()
-    losses = {"as trained": whole, "attention ablated": off, "identity for $W_O$": side_by_side}
+    trained, with_identity, ablated = identity_losses()
+    losses = {"as trained": trained, "attention ablated": ablated, "identity for $W_O$": with_identity}
     figure = _loss_bars(losses, 2, [BLUE, PINK, ORANGE])
-    alt = f"Three bars of the translator's loss in nats per word: as trained {whole:.4f}, the last attention to the "
-    alt += f"English words ablated {off:.1f}, the identity instead of its W_O {side_by_side:.1f}."
+    alt = f"Three bars of the translator's loss in nats per word: as trained {trained:.4f}, the last attention to the "
+    alt += f"English words ablated {ablated:.1f}, the identity instead of its W_O {with_identity:.1f}."
     return Picture(figure, alt, "Figure 8.11. Head outputs in the wrong channels hurt more than none.")
 
 
 def _loss_bars(losses: dict[str, float], longest: float, color):
-    """The translator's losses under three conditions, of which the first is how it was trained."""
+    """Draw the translator's losses under three conditions, the first of them without any change."""
     figure, ax = new_figure(6.4, 2.4)
     texts = [f"{loss:.1f}" if i else f"{loss:.4f}" for i, loss in enumerate(losses.values())]
     look = {"xlim": (0, longest), "xlabel": "nats per word on 200 unseen sentences"}
@@ -199,7 +201,7 @@ def _loss_bars(losses: dict[str, float], longest: float, color):
 
 
 def transplant(load, mine, theirs) -> str:
-    """Load torch's weights into a module, and say how much the outputs of the two differ."""
+    """Load torch's weights into a module, and describe how much the outputs of the two modules differ."""
     try:
         load(mine, theirs)
     except NotImplementedError:
@@ -208,15 +210,15 @@ def transplant(load, mine, theirs) -> str:
     with torch.no_grad():
         out, weights = mine(x)
         expected, their_weights = theirs(x, x, x, average_attn_weights=False)
-    said = []
-    for name, gap in (("weights", weights - their_weights), ("outputs", out - expected)):
-        most = gap.abs().max().item()
-        said.append(f"{name} differ by at most {most:.0e}" if most else f"{name} are the same to the last digit")
-    return f"Two sentences of six tokens, yours against theirs: {' and '.join(said)}."
+    details = []
+    for name, difference in (("weights", weights - their_weights), ("outputs", out - expected)):
+        error = difference.abs().max().item()
+        details.append(f"{name} differ by at most {error:.0e}" if error else f"{name} are the same to the last digit")
+    return f"Two sentences of six tokens, yours against theirs: {' and '.join(details)}."
 
 
 def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
-    """What a layer of width D with H heads has for a sentence of T tokens."""
+    """The cost of a layer of width D with H heads for a sentence of T tokens."""
     return {
         "parameters": 4 * (D * D + D),
         "products for scores": T * T * D,
@@ -227,7 +229,7 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
 
 @torch.no_grad()
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
-    """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
+    """How much output i changes if token j of x (T, D) is replaced, (T, T)."""
     other = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
     changed = torch.where(torch.eye(len(x)).bool()[..., None], other, x)  # (T, T, D): token j of row j is new
     before, *after = layer(torch.cat([x[None], changed]))  # (T, D) each
@@ -235,92 +237,93 @@ def influence(layer, x: torch.Tensor) -> torch.Tensor:
 
 
 def leak(layer, x: torch.Tensor) -> Picture:
-    moved = influence(layer, x)
+    changes = influence(layer, x)
     T = len(x)
     figure, ax = new_figure(5.2, 4.2)
-    picture = heatmap(ax, moved, cmap="Blues", numbers=False)
-    leaks = [(i, j) for i in range(T) for j in range(i + 1, T) if moved[i, j] > 1e-6]
+    picture = heatmap(ax, changes, cmap="Blues", numbers=False)
+    leaks = [(i, j) for i in range(T) for j in range(i + 1, T) if changes[i, j] > 1e-6]
     frame_cells(ax, leaks)
     ax.set(xlabel="token that is replaced", ylabel="output", title="framed: leaks from the future")
     figure.colorbar(picture, ax=ax, shrink=0.8, label="change of the output")
-    said = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
+    listed = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
     alt = f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, "
-    alt += f"where the future leaks: {said}."
+    alt += f"where the future leaks: {listed}."
     caption = "Figure 8.6. Which token changes which output of the original function, with a causal mask."
     return Picture(figure, alt, caption)
 
 
-def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: str) -> Picture:
-    """Scores of one pair of words in each head (H, d), rotated, over the distance between the two."""
+def by_distance(queries: torch.Tensor, keys: torch.Tensor, query: str, key: str) -> Picture:
+    """The score of a query and a key (H, d) in each head with RoPE, over the distance between the two words."""
     distances = torch.arange(-12, 13)
     H, d = queries.shape
-    turned = apply_rope(keys[:, None].expand(H, len(distances), d), distances)  # (H, 25, d)
-    scores = (apply_rope(queries[:, None], distances[:1] * 0) * turned).sum(-1).detach() / d**0.5  # (H, 25)
+    rotated = apply_rope(keys[:, None].expand(H, len(distances), d), distances)  # (H, 25, d)
+    scores = (apply_rope(queries[:, None], distances[:1] * 0) * rotated).sum(-1).detach() / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
         ax.plot(distances, scores[h], color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
     ax.axvline(0, color=GRAY_INK, lw=1)
-    ax.set(xlabel=f"position of {asked} minus position of {asking}", ylabel="scaled score")
+    ax.set(xlabel=f"position of {key} minus position of {query}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
-    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
-    alt = f"Four curves, one per head: the score of query {asking} and key {asked} over the distance between the two, "
+    ranges = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
+    alt = f"Four curves, one per head: the score of query {query} and key {key} over the distance between the two, "
     alt += f"from -12 to 12. They are oscillating and not symmetric; the maxima are {best}. From top to bottom they "
-    alt += f"measure {deep}."
+    alt += f"measure {ranges}."
     return Picture(figure, alt, "Figure 8.9. With RoPE, the score in each head depends on the signed distance.")
 
 
 def weights_by_distance() -> Picture:
     figure, axes = new_figure(8.6, 3.0, 1, 2, sharey=True)
-    said = []
+    details = []
     for ax, positions, title in zip(axes, (True, False), ("with positions", "positions set to zero"), strict=True):
-        found = weight_by_distance(positions)
+        weights = weight_by_distance(positions)
         for h in range(4):
-            ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h}")
+            ax.plot(DISTANCES, weights[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h}")
         ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
-        percent = [" ".join(f"{100 * value:.0f}" for value in row) for row in found.tolist()]
-        said.append(f"{title}: " + "; ".join(f"head {h} {row}" for h, row in enumerate(percent)))
+        percent = [" ".join(f"{100 * value:.0f}" for value in row) for row in weights.tolist()]
+        details.append(f"{title}: " + "; ".join(f"head {h} {row}" for h, row in enumerate(percent)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
-    alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + "."
+    alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(details) + "."
     caption = "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide."
     return Picture(figure, alt, caption)
 
 
-def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
-    L, H = seen.shape[:2]
+def eight_heads(weights: torch.Tensor, words: list[str]) -> Picture:
+    """The weights (L, H, T, T) of all heads of the encoder for a sentence."""
+    L, H = weights.shape[:2]
     figure, axes = new_figure(8.6, 5.0, L, H, sharex=True, sharey=True)
     best = []
     for b, h in itertools.product(range(L), range(H)):
         ax = axes[b][h]
-        weight_map(ax, seen[b, h], words, numbers=False, tilted=True)
+        weight_map(ax, weights[b, h], words, numbers=False, tilted=True)
         ax.set_title(f"block {b}, head {h}", fontsize=10)
         ax.tick_params(labelsize=9)
-        best.append(f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}")
+        best.append(f"block {b} head {h} gives most to {words[int(weights[b, h].sum(dim=0).argmax())]}")
     alt = f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + "."
     caption = "Figure 8.7. Eight heads of the encoder on one sentence, with queries in rows and keys in columns."
     return Picture(figure, alt, caption)
 
 
 def without_each_head() -> Picture:
-    whole, rows = damage()
+    full, rows = ablation_losses()
     figure, ax = new_figure(7.4, 3.0)
     names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
     losses = [loss for row in rows for loss in row]
     worst = max(range(8), key=losses.__getitem__)
     bars(ax, names, losses, ".4f", color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
-    ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {whole:.4f}")
+    ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {full:.4f}")
     ax.tick_params(axis="x", labelsize=9)
-    said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
-    alt = f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}."
+    heads = named((name.replace("\n", " ") for name in names), losses, ".4f")
+    alt = f"Loss of the translator in nats per word with one encoder head ablated; with all heads {full:.4f}. {heads}."
     caption = "Figure 8.8. Only one head is expensive to ablate. Each of the others can be ablated alone at little "
     caption += "cost."
     return Picture(figure, alt, caption)
 
 
 def importance_against_damage(head_importance) -> Picture:
-    _, rows = damage()
-    network, said = translator.machine(), []
+    _, rows = ablation_losses()
+    network, details = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     src = torch.stack(sentences)[:, :8]
     figure, ax = new_figure(6.4, 3.2)
@@ -330,16 +333,16 @@ def importance_against_damage(head_importance) -> Picture:
         ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
-            said.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
+            details.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
     ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     caption = "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head."
-    return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(said)}.", caption)
+    return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(details)}.", caption)
 
 
 def _grouped(attend, groups: int) -> type:
-    """The translator's attention whose heads of keys and values are averaged into groups."""
+    """A class for the translator's attention that averages the heads of keys and values in each group."""
 
     class Grouped(translator.FINISHED_PARTS["MultiHeadAttention"]):
         def forward(self, query, key=None, value=None, mask=None):
@@ -356,7 +359,7 @@ def _grouped(attend, groups: int) -> type:
 def shared_keys(attend) -> Picture:
     losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
     names = ["4 heads of keys", "2 groups", "1 group"]
-    said = named(names, losses, ".4f")
-    alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
+    details = named(names, losses, ".4f")
+    alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {details}."
     caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
     return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)

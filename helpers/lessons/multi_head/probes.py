@@ -1,4 +1,4 @@
-"""Lesson 8. Beside learner code: the scenarios and their module of heads. Only on numbers: nothing."""
+"""Probes of lesson 8: scenarios and their attention module, which run alongside learner code."""
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +10,9 @@ LAYERS = ("W_q", "W_k", "W_v", "W_o")
 
 
 class MultiHeadAttention(nn.Module):
-    """The four layers and a forward of torch's own attention: an answer that uses it is refused.
+    """The four layers, and a forward with torch's attention, which answers may not use.
 
-    Messages of PyTorch name the class, and a learner knows it by this name.
+    It has the learner's name for the class, because error messages of PyTorch contain it.
     """
 
     def __init__(self, d_model, num_heads):
@@ -38,8 +38,11 @@ def _built(D, num_heads, state):
 
 @scenario
 def transplanted(answer, args, kwargs):
-    """args = (D, num_heads, their state, my state): answer(mine, theirs), and `what` then: the numbers of mine, whether
-    they are apart from theirs, whether theirs is as it was."""
+    """answer(mine, theirs), with modules made from args = (D, num_heads, their state, my state).
+
+    what: the parameters of mine ("numbers"), whether they are independent ("apart"), or whether theirs is unchanged
+    ("theirs").
+    """
     D, num_heads, their_state, my_state = args
     dtype = my_state["W_q.weight"].dtype
     theirs = nn.MultiheadAttention(D, num_heads, batch_first=True).to(dtype)
@@ -48,21 +51,19 @@ def transplanted(answer, args, kwargs):
     own = dict(mine.named_parameters())
     answer(mine, theirs)
     layers = {name: getattr(mine, name) for name in LAYERS}
-    numbers = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
-    tensors = numbers.values()
-    homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
+    loaded = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
+    tensors = loaded.values()
+    storages = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
     return {
-        "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
+        "numbers": {name: tensor.detach().clone() for name, tensor in loaded.items()},
         "apart": {
-            "mine shares no memory with theirs": all(x.untyped_storage().data_ptr() not in homes for x in tensors),
+            "mine shares no memory with theirs": all(x.untyped_storage().data_ptr() not in storages for x in tensors),
             "mine can still be trained": all(tensor.requires_grad for tensor in tensors),
-            "to autograd the numbers of mine are parameters, not results of a computation": all(
-                tensor.is_leaf for tensor in tensors
-            ),
-            "mine has the parameters that it had, and no new ones": all(x is own[name] for name, x in numbers.items()),
+            "the parameters of mine are leaf tensors, not results of a computation": all(x.is_leaf for x in tensors),
+            "mine still has its own parameters, and no new ones": all(x is own[name] for name, x in loaded.items()),
         },
         "theirs": {
-            "theirs holds the numbers that it held": _holds(theirs, their_state),
+            "theirs has the same weights as before": _holds(theirs, their_state),
             "theirs can still be trained": all(tensor.requires_grad for tensor in theirs.parameters()),
             "theirs is in training mode, as before": theirs.training,
         },
@@ -75,7 +76,7 @@ def _holds(module, state) -> bool:
 
 @scenario
 def importance(answer, args, kwargs):
-    """args = (D, num_heads, state, x), `what`: answer(mha, x), or what is still true of mha then."""
+    """answer(mha, x) with args = (D, num_heads, state, x). what: the "importance", or whether "mha" is unchanged."""
     D, num_heads, state, x = args
     mha = _built(D, num_heads, state)
     with torch.no_grad():
@@ -88,9 +89,9 @@ def importance(answer, args, kwargs):
     return {
         "importance": output,
         "mha": {
-            "mha holds the numbers that it held": _holds(mha, state),
-            "mha has the parameters that it had, and no new ones": all(p is own.get(n) for n, p in parameters.items()),
+            "mha has the same weights as before": _holds(mha, state),
+            "mha still has its own parameters, and no new ones": all(p is own.get(n) for n, p in parameters.items()),
             "mha can still be trained": all(p.requires_grad and p.is_leaf for p in parameters.values()),
-            "mha(x) gives what it gave": same,
+            "mha(x) returns the same as before": same,
         },
     }[kwargs["what"]], []

@@ -1,4 +1,4 @@
-"""Figures of lesson 2. They draw from their own numbers, not from the learner's answers."""
+"""Figures of lesson 2. They compute everything themselves, without the learner's functions."""
 
 import numpy as np
 from matplotlib.patches import Circle
@@ -10,16 +10,16 @@ from helpers.drawing.style import Picture, new_figure
 from helpers.translator.finished_parts import sinusoidal_positions
 
 
-def hands(positions, d_model: int) -> np.ndarray:
-    """The pairs of the given positions as complex numbers: cosine to the right, sine upwards, (T, d_model / 2)."""
+def complex_pairs(positions, d_model: int) -> np.ndarray:
+    """The pairs of the given positions as complex numbers cosine + i sine, (T, d_model / 2)."""
     speeds = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
     return np.exp(1j * np.outer(positions, speeds))
 
 
-def apart(t: int, s: int, d_model: int) -> np.ndarray:
-    """The distance of two positions in each pair: (d_model / 2,), from 0 to 2."""
-    here, there = hands((t, s), d_model)
-    return abs(here - there)
+def pair_distances(t: int, s: int, d_model: int) -> np.ndarray:
+    """The distance of two positions in each pair, (d_model / 2,), from 0 to 2."""
+    first, second = complex_pairs((t, s), d_model)
+    return abs(first - second)
 
 
 def two_orders(tokens, x, perm) -> Picture:
@@ -36,10 +36,10 @@ def two_orders(tokens, x, perm) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def counting(length: int = 16) -> Picture:
-    positions = np.arange(length)
+def counting() -> Picture:
+    positions = np.arange(16)
     bits = (positions[:, None] >> np.arange(4)) & 1
-    sines = hands(positions, 16).imag[:, :4]
+    sines = complex_pairs(positions, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
     steps = ["every 1", "every 2", "every 4", "every 8"]
     heatmap(axes[0], bits, columns=steps, cmap="Greys", vmin=0, vmax=1.6, digits=0)
@@ -87,7 +87,7 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
 
 
 def words_and_positions(words, x, positions) -> Picture:
-    """Word vectors (T, D), position vectors (T, D) and their sum, as three heat maps in one scale."""
+    """Word vectors (T, D), position vectors (T, D) and their sum, as three heat maps with the same scale."""
     x, positions = x.numpy(), positions.numpy()
     figure, axes = new_figure(8.6, 4.6, rows=3, sharex=True)
     parts = ((x, "words"), (positions, "positions"), (x + positions, "words + positions"))
@@ -96,15 +96,15 @@ def words_and_positions(words, x, positions) -> Picture:
         image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False, every=8, title=title)
     axes[2].set_xlabel("column")
     figure.colorbar(image, ax=axes, shrink=0.7)
-    long, longer = (np.linalg.norm(part, axis=1) for part in (x, positions))
+    word_norms, position_norms = (np.linalg.norm(part, axis=1) for part in (x, positions))
     alt = f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The "
-    alt += f"words are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are "
-    alt += f"strong sinusoids on the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The "
-    alt += "sum looks like the positions, with a faint grain."
+    alt += f"words are pale: their rows have lengths from {word_norms.min():.2f} to {word_norms.max():.2f}. The "
+    alt += "positions are strong sinusoids on the left and stripes of 0 and 1 on the right, every row "
+    alt += f"{position_norms.mean():.2f} long. The sum looks like the positions, with a faint grain."
     return Picture(figure, alt, "Figure 2.4. What enters the translator: word plus position, entry by entry.")
 
 
-def whose_position() -> Picture:
+def position_per_token() -> Picture:
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
@@ -118,19 +118,19 @@ def whose_position() -> Picture:
 
 
 def unit_circle(ax, edge: float = 1.35):
-    """The unit circle, on axes from -edge to edge."""
+    """Draw the unit circle on axes from -edge to edge."""
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
     ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
 def _named_arrow(ax, point, color, label):
-    """An arrow from the middle to a point of the circle, a complex number, with its name beyond."""
+    """Draw an arrow from the center to a point of the circle, a complex number, and its name farther out."""
     arrow(ax, (0, 0), (point.real, point.imag), color)
     ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
 
 
-def one_turn(offset: int = 3) -> Picture:
-    """Two pairs at a few positions: a step of `offset` rotates each pair by one fixed angle."""
+def rotation_by_offset(offset: int = 3) -> Picture:
+    """Two pairs at a few positions, where `offset` steps rotate each pair by a fixed angle."""
     figure, axes = new_figure(8.0, 4.1, columns=2)
     speeds = (1.0, 0.1)
     starts = ((0, 2), (0, 12))
@@ -150,9 +150,9 @@ def one_turn(offset: int = 3) -> Picture:
     return Picture(figure, alt, f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.")
 
 
-def turned_together() -> Picture:
+def rotated_together() -> Picture:
     figure, axes = new_figure(8.6, 3.3, columns=3)
-    said = []
+    details = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
         unit_circle(ax)
         _named_arrow(ax, np.exp(1j * m), Q_COLOR, "q")
@@ -160,15 +160,15 @@ def turned_together() -> Picture:
         angles = np.linspace(m, n, 40)
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
         ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
-        said.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
-    alt = f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}."
+        details.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
+    alt = f"Three circles with a query and a key as arrows of length 1. {'; '.join(details)}."
     caption = "Figure 2.6. If query and key move together, their angle and score stay. If the key moves alone, both "
     caption += "change."
     return Picture(figure, alt, caption)
 
 
 def example_words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
-    """A query and a key, fixed."""
+    """A fixed query and a fixed key."""
     i = np.arange(d_model)
     return np.cos(1.7 * i + 0.4), np.cos(1.7 * i + 0.9)
 
@@ -176,7 +176,7 @@ def example_words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
 def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
     """Dot products of the fixed query rotated to positions m with the fixed key rotated to positions n, (M, N)."""
     q, k = (v[0::2] + 1j * v[1::2] for v in example_words(d_model))
-    return ((q * hands(m, d_model)) @ (k * hands(n, d_model)).conj().T).real
+    return ((q * complex_pairs(m, d_model)) @ (k * complex_pairs(n, d_model)).conj().T).real
 
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:

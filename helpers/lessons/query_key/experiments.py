@@ -1,6 +1,6 @@
-"""Small experiments of lesson 3: heads of the translator ablated and counted, and the learner's own functions tried.
+"""Small experiments of lesson 3 with heads of the translator and with the learner's functions.
 
-Each prints a few lines. A function that is not answered yet leaves one line instead.
+Each prints a few lines, or a single line if the learner's function is not answered yet.
 """
 
 import random
@@ -18,15 +18,15 @@ SENTENCES = 300
 
 
 def ablate(heads: list[tuple[int, int]]):
-    """Loss and exact translations on unseen sentences without these (block, head) of the encoder, counted from 0."""
+    """The loss and the exact translations on unseen sentences without some encoder heads, (block, head) from 0."""
     network, batch = evaluation.ablated(heads), evaluation.unseen(SENTENCES)
-    right = round(SENTENCES * evaluation.exact(network, batch))
+    correct = round(SENTENCES * evaluation.exact(network, batch))
     loss = evaluation.nats_a_word(network, batch)
-    print(f"without {len(heads)} of 8 heads: {right} of {SENTENCES} right, loss {loss:.5f} nats per word")
+    print(f"without {len(heads)} of 8 heads: {correct} of {SENTENCES} right, loss {loss:.5f} nats per word")
 
 
 def untrained(seed: int) -> Transformer:
-    """A network of the translator's shape and position table, its other weights initialized by torch."""
+    """An untrained network with the sizes and the position table of the translator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(*translator.SIZES)
@@ -35,10 +35,10 @@ def untrained(seed: int) -> Transformer:
 
 
 def choices(network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of the 8 heads of the encoder, over 300 unseen sentences, three tensors (2, 4).
+    """Three tensors (2, 4), one number per head of the encoder, measured on 300 unseen sentences.
 
-    The fraction of words whose largest weight is their own; the fraction (of all but first words) whose largest weight
-    is on the previous token; and the mean weight on the previous token.
+    They are the fraction of words that attend most to themselves, the fraction (without first words) that attend most
+    to the previous token, and the mean weight on the previous token.
     """
     batch = evaluation.unseen(SENTENCES)
     weights = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
@@ -46,20 +46,20 @@ def choices(network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     best = weights.argmax(-1).transpose(1, 2)  # (L, H, B, T)
     positions = torch.arange(best.shape[-1])
     own = (best == positions)[..., real].float().mean(-1)
-    later = real[:, 1:]
-    before = (best == positions - 1)[..., 1:][..., later].float().mean(-1)
-    weight = weights.diagonal(-1, -2, -1).transpose(1, 2)[..., later].mean(-1)
-    return own, before, weight
+    not_first = real[:, 1:]
+    previous = (best == positions - 1)[..., 1:][..., not_first].float().mean(-1)
+    weight = weights.diagonal(-1, -2, -1).transpose(1, 2)[..., not_first].mean(-1)
+    return own, previous, weight
 
 
 def chance_of_itself() -> float:
-    """How often a word would pick itself among the words of its sentence by chance, in the same 300 sentences."""
+    """How often a word would pick itself by chance among the words of its sentence, in the same 300 sentences."""
     lengths = (evaluation.unseen(SENTENCES).src != PAD).sum(1)
     return len(lengths) / float(lengths.sum())
 
 
 def own_first_choices():
-    """How often a word's largest weight is its own: in the trained translator, untrained, and by chance."""
+    """How often a word attends most to itself: by chance, in untrained networks, and in the trained translator."""
     print(f"over {SENTENCES} unseen sentences, in all 8 heads of the encoder")
     print(f"{'by chance':<32}{chance_of_itself():.2f}")
     networks = {f"untrained, seed {seed}": untrained(seed) for seed in range(3)} | {"trained": translator.machine()}
@@ -70,23 +70,23 @@ def own_first_choices():
 
 @answered
 def margins(two_channel_graph):
-    """The smallest margin between best and second best, on a ring that grows."""
+    """The smallest margin between the best and the second-best key, on rings of more and more tokens."""
     for T in (5, 10, 20, 50):
-        looks_at = torch.arange(T).roll(-1)
-        W_q, W_k = two_channel_graph(looks_at)
+        target = torch.arange(T).roll(-1)
+        W_q, W_k = two_channel_graph(target)
         scores = (W_q / W_q.norm(dim=0)).T @ (W_k / W_k.norm(dim=0).max())  # (T, T), lengths of at most 1
-        right = int((scores.argmax(-1) == looks_at).sum())
+        correct = int((scores.argmax(-1) == target).sum())
         best = scores.topk(2).values
-        print(f"{T:>3} tokens: {right} of {T} attend where they should; margin {(best[:, 0] - best[:, 1]).min():.4f}")
+        print(f"{T:>3} tokens: {correct} of {T} attend where they should; margin {(best[:, 0] - best[:, 1]).min():.4f}")
 
 
 @answered
-def chain_of_the_course(bigram_probabilities):
-    """The likeliest next words after jane and visits, in 2,000 English sentences of the course's little language."""
+def corpus_chain(bigram_probabilities):
+    """The likeliest next words after jane and visits, in 2,000 English sentences of the course's corpus."""
     sentences = [pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))]
     words, ids = index_words(sentences)
     chain = bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     for word in ("jane", "visits"):
         likeliest = chain[words.index(word)].topk(4)
-        told = (f"{words[i]} {p:.2f}" for p, i in zip(likeliest.values.tolist(), likeliest.indices, strict=True))
-        print(f"after {word}:", ",  ".join(told))
+        details = (f"{words[i]} {p:.2f}" for p, i in zip(likeliest.values.tolist(), likeliest.indices, strict=True))
+        print(f"after {word}:", ",  ".join(details))

@@ -18,33 +18,33 @@ from helpers.widgets.panel import choice, decimal, keeping, panel, whole
 
 def search():
     points, values = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]]), torch.tensor([1.0, 3.0, 2.0])
-    labels = (1.22, 0.12), (0.26, 1.17), (-1.22, 0.42)
+    label_points = (1.22, 0.12), (0.26, 1.17), (-1.22, 0.42)
 
     def winner(degrees):
-        turn = torch.deg2rad(torch.as_tensor(degrees, dtype=torch.float32))
-        return (points @ torch.stack((turn.cos(), turn.sin()))).argmax(0)
+        angle = torch.deg2rad(torch.as_tensor(degrees, dtype=torch.float32))
+        return (points @ torch.stack((angle.cos(), angle.sin()))).argmax(0)
 
-    figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
+    figure, (plane, steps) = new_figure(8.4, 3.2, 1, 2)
     keys = [arrow(plane, (0, 0), point, K_COLOR) for point in points.tolist()]
-    for point, name in zip(labels, "ABC", strict=True):
+    for point, name in zip(label_points, "ABC", strict=True):
         plane.text(*point, f"key {name}", ha="center", va="center", color=K_COLOR)
     query = arrow(plane, (0, 0), (1, 0), Q_COLOR)
-    # The query's name stands outside the keys' names, whatever the angle.
+    # The name of the query is farther out than those of the keys, whatever the angle.
     name = plane.text(1.5, 0, "query", ha="center", va="center", weight="bold", color=Q_COLOR)
     plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.75), aspect="equal")
     title = plane.set_title("query at 180°: key A wins")
     degrees = torch.arange(0.0, 181.0)
-    stairs.plot(degrees, values[winner(degrees)], color=BLUE)
-    (dot,) = stairs.plot([0], [1], "o", color=ORANGE, markersize=9)
-    stairs.set(xlabel="angle of the query (degrees)", ylabel="value returned", yticks=[1, 2, 3], ylim=(0.7, 3.3))
-    stairs.set_title("flat, a jump, and flat again")
+    steps.plot(degrees, values[winner(degrees)], color=BLUE)
+    (dot,) = steps.plot([0], [1], "o", color=ORANGE, markersize=9)
+    steps.set(xlabel="angle of the query (degrees)", ylabel="value returned", yticks=[1, 2, 3], ylim=(0.7, 3.3))
+    steps.set_title("flat, a jump, and flat again")
 
     def draw(angle: float) -> Picture:
-        best, turn = int(winner(angle)), math.radians(angle)
+        best, radians = int(winner(angle)), math.radians(angle)
         for i, key in enumerate(keys):
             key.arrow_patch.set_linewidth(4 if i == best else 1.5)
-        query.xy = (math.cos(turn), math.sin(turn))
-        name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
+        query.xy = (math.cos(radians), math.sin(radians))
+        name.set_position((1.58 * math.cos(radians), 1.5 * math.sin(radians)))
         title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
         dot.set_data([angle], [float(values[best])])
         alt = f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
@@ -74,27 +74,29 @@ def arcs(scores, tokens):
         for key, weight in enumerate(weights[query].tolist()):
             numbers[key].set_text(f"{scores[query, key]:.1f}\n{weight:.2f}")
             ends = (1.25 * query, 0.16), (1.25 * key, 0.16)
-            bend = 0.5 if key < query else -0.5
+            curvature = 0.5 if key < query else -0.5
             look = {"lw": 0.4 + 5 * weight, "color": BLUE, "alpha": 0.25 + 0.75 * weight}
             if key == query:
                 ax.add_patch(Ring((1.25 * query, 0.44), 0.24, fill=False, **look))
             else:
-                look |= {"arrowstyle": "-|>", "mutation_scale": 12, "connectionstyle": f"arc3,rad={bend}"}
+                look |= {"arrowstyle": "-|>", "mutation_scale": 12, "connectionstyle": f"arc3,rad={curvature}"}
                 ax.add_patch(FancyArrowPatch(*ends, **look))
         for i, name in enumerate(names):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
         ax.set_title(f"{word} attends to")
         row = zip(tokens, scores[query].tolist(), weights[query].tolist(), strict=True)
-        said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in row)
-        alt = f"The table of a head's scores, and arcs from {word} to every key: {said}."
+        details = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in row)
+        alt = f"The table of a head's scores, and arcs from {word} to every key: {details}."
         return Picture(figure, alt, "The thicker the arc, the larger the attention weight.")
 
     panel(keeping(figure, draw), word=choice("word", list(tokens), tokens[1]))
 
 
 def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
-    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, additive vᵀtanh(W₁q + W₂k), with one
-    fixed choice of M, W₁ and W₂, and v of ones."""
+    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, and additive vᵀtanh(W₁q + W₂k).
+
+    M, W₁ and W₂ are fixed, and v contains only ones.
+    """
     M = torch.tensor([[0.3, 1.0], [-0.8, 0.5]])
     W1, W2 = torch.tensor([[1.2, 0.3], [-0.4, 1.0]]), torch.tensor([[0.9, -1.1], [1.3, 0.8]])
     dot = k @ q
@@ -110,7 +112,7 @@ def four_scores():
     line = torch.linspace(-2.4, 2.4, 121)
     grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
     figure, axes = new_figure(8.6, 2.9, 1, 4, sharey=True)
-    halo = [patheffects.withStroke(linewidth=4, foreground="white")]  # all colors of the map lie behind it
+    halo = [patheffects.withStroke(linewidth=4, foreground="white")]  # because the map behind it has all colors
     look = {"vmin": -1, "vmax": 1, "origin": "lower", "extent": (-2.4, 2.4, -2.4, 2.4), "interpolation": "nearest"}
     maps, titles, arrows = [], [], []
     for ax in axes:
@@ -121,21 +123,21 @@ def four_scores():
         ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
 
     def draw(angle: float, length: float) -> Picture:
-        turn = math.radians(angle)
-        q = length * torch.tensor([math.cos(turn), math.sin(turn)])
+        radians = math.radians(angle)
+        q = length * torch.tensor([math.cos(radians), math.sin(radians)])
         near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
         far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
-        # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
+        # The color scale is that of a query of length 1.5, so that a longer query gives stronger colors.
         full = four_kinds_of_score(1.5 * q / length, grid)
-        here = four_kinds_of_score(q, grid)
-        for name, image, title, query in zip(here, maps, titles, arrows, strict=True):
-            share = here[name] / full[name].abs().max()
-            image.set_data((share * 7).round() / 7)  # fourteen bands, as in a contour plot
+        scores = four_kinds_of_score(q, grid)
+        for name, image, title, query in zip(scores, maps, titles, arrows, strict=True):
+            relative = scores[name] / full[name].abs().max()
+            image.set_data((relative * 7).round() / 7)  # fourteen bands, as in a contour plot
             title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
             query.xy = tuple(q.tolist())
-        said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
+        details = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
         alt = f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
-        alt += f"For the key (1, 0.5) and the key twice as long: {said}."
+        alt += f"For the key (1, 0.5) and the key twice as long: {details}."
         caption = "Purple: a key there scores high. Orange: low. The two green keys point the same way."
         return Picture(figure, alt, caption)
 
@@ -144,7 +146,7 @@ def four_scores():
 
 
 def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
-    """How much each of n users wants each of n products, (n, n)."""
+    """A table (n, n) of how much each of n users wants each of n products."""
     generator = torch.Generator().manual_seed(3)
     if kind == "three tastes":
         return torch.randn(n, 3, generator=generator) @ torch.randn(3, n, generator=generator)
@@ -154,7 +156,7 @@ def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
 
 
 def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
-    """The closest table, in squared error, that n queries and n keys of width d_k can make (Eckart and Young, 1936)."""
+    """The table of rank d_k with the smallest squared error: the best scores of width d_k (Eckart and Young, 1936)."""
     U, S, Vh = torch.linalg.svd(table)
     return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
 
@@ -163,8 +165,8 @@ def channels():
     n, kinds = 12, ("three tastes", "each a different favorite", "no pattern")
     tables, errors = {kind: wanted_table(kind, n) for kind in kinds}, {}
     for kind, table in tables.items():
-        gaps = (table - best_with_channels(table, d_k) for d_k in range(1, n + 1))
-        errors[kind] = [float(gap.square().sum() / table.square().sum()) for gap in gaps]
+        residuals = (table - best_with_channels(table, d_k) for d_k in range(1, n + 1))
+        errors[kind] = [float(residual.square().sum() / table.square().sum()) for residual in residuals]
     figure, axes = new_figure(8.6, 3.0, 1, 3)
     images = []
     for ax, title in ((axes[0], "wanted"), (axes[1], "closest with 12 channels")):
@@ -177,18 +179,18 @@ def channels():
     title = axes[2].set_title("error: 0.00")
 
     def draw(kind: str, d_k: int) -> Picture:
-        table, missed = tables[kind], errors[kind]
+        table, error = tables[kind], errors[kind]
         top = float(table.abs().max())
-        for image, numbers in zip(images, (table, best_with_channels(table, d_k)), strict=True):
-            image.set_data(numbers)
+        for image, scores in zip(images, (table, best_with_channels(table, d_k)), strict=True):
+            image.set_data(scores)
             image.set_clim(-top, top)
         closest.set_text(f"closest with {d_k} channel{'s' * (d_k > 1)}")
-        line.set_ydata(missed)
-        dot.set_data([d_k], [missed[d_k - 1]])
-        title.set_text(f"error: {missed[d_k - 1]:.2f}")
+        line.set_ydata(error)
+        dot.set_data([d_k], [error[d_k - 1]])
+        title.set_text(f"error: {error[d_k - 1]:.2f}")
         rank = int(torch.linalg.matrix_rank(table))
         alt = f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table "
-        alt += f"of scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0."
+        alt += f"of scores has a relative squared error of {error[d_k - 1]:.2f}; with {rank} channels the error is 0."
         return Picture(figure, alt, "How well a table can be represented with this number of channels.")
 
     panel(keeping(figure, draw), kind=choice("table", kinds), d_k=whole("channels", 2, 1, 12))
@@ -196,8 +198,8 @@ def channels():
 
 def circle():
     figure, (plane, ax) = new_figure(8.6, 3.4, 1, 2, width_ratios=(1, 1.25))
-    turn = torch.linspace(0, 2 * math.pi, 200)
-    plane.plot(turn.cos(), turn.sin(), color="0.85", lw=1)
+    angles = torch.linspace(0, 2 * math.pi, 200)
+    plane.plot(angles.cos(), angles.sin(), color="0.85", lw=1)
     (dots,) = plane.plot([], [], "o", color=K_COLOR, markersize=7)
     (best,) = plane.plot([], [], "o", color=GREEN, markersize=14, fillstyle="none", markeredgewidth=2)
     query = arrow(plane, (0, 0), (1, 0), Q_COLOR, 2.5)
@@ -211,10 +213,10 @@ def circle():
     title = ax.set_title("best 1.000, next 0.992: margin 0.008")
 
     def draw(keys: int, wanted: int) -> Picture:
-        asked, wanted = wanted, min(wanted, keys - 1)
-        there = "" if asked == wanted else f"\n(there is no key {asked})"
-        angle = 2 * math.pi * torch.arange(keys) / keys
-        points = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
+        chosen, wanted = wanted, min(wanted, keys - 1)
+        note = "" if chosen == wanted else f"\n(there is no key {chosen})"
+        angles = 2 * math.pi * torch.arange(keys) / keys
+        points = torch.stack((angles.cos(), angles.sin()), dim=1)  # (n, 2)
         scores = points @ points[wanted]
         second = float(scores.topk(2).values[1])
         dots.set_data(*points.T.tolist())
@@ -226,7 +228,7 @@ def circle():
             name.set_text(str(i) if shown else "")
             if shown:
                 name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
-        plane.set_title(f"{keys} keys; the query should find key {wanted}{there}")
+        plane.set_title(f"{keys} keys; the query should find key {wanted}{note}")
         dot.set_data([keys], [1 - second])
         title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
         alt = f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
@@ -239,7 +241,7 @@ def circle():
 
 @functools.lru_cache(maxsize=1)
 def training_run(steps: int = 60):
-    """Tables of scores and losses of a seeded run, from step 0 to `steps`."""
+    """The tables of scores and the losses of a training run with a fixed seed, after 0, 1, ..., `steps` steps."""
     generator = torch.Generator().manual_seed(5)
     x = torch.eye(3)
     wanted = torch.tensor([key for _, key, _ in SKETCHED])
@@ -278,9 +280,9 @@ def training():
         titles[0].set_text(f"scores after {step} steps")
         titles[1].set_text(f"loss {loss:.2f}")
         dot.set_data([step], [loss])
-        said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(tables[step].argmax(-1).tolist()))
+        details = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(tables[step].argmax(-1).tolist()))
         wanted = "Wanted: jane to visits, visits to africa, africa to visits."
-        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. {wanted}"
+        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {details}. {wanted}"
         return Picture(figure, alt, "Squares: the keys that should win. Dot: the current point on the loss curve.")
 
     panel(keeping(figure, draw), step=whole("step", 0, 0, 60, step=2))
@@ -292,12 +294,12 @@ def graph(weights, tokens):
 
     def draw(threshold: float) -> Picture:
         edges = [(i, j, weight) for i, row in enumerate(weights.tolist()) for j, weight in enumerate(row)]
-        edges = [edge for edge in edges if edge[2] > threshold - 1e-6]  # 0.76 is stored as 0.7599999905
+        edges = [edge for edge in edges if edge[2] > threshold - 1e-6]  # because 0.76 is stored as 0.7599999905
         ax.clear()
         draw_wires(ax, tokens, edges, f"edges of at least {threshold:.2f}")
         ax.set_ylim(-0.9, 1.0)
-        said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
-        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
+        details = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
+        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {details}."
         return Picture(figure, alt, "The same weights as a table and as a graph.")
 
     panel(keeping(figure, draw), threshold=decimal("threshold", 0.1, 0.02, 0.96, 0.02))

@@ -1,4 +1,4 @@
-"""Lesson 3. Beside learner code: nothing. Only on numbers: the views."""
+"""Probes of lesson 3: views, which see only results of learner code."""
 
 import torch
 
@@ -6,7 +6,7 @@ from helpers.checking.registry import view
 
 
 def _pair_of_weights(output):
-    """The two weight matrices of lesson 3's puzzle, as float64 without gradients."""
+    """The two weight matrices that an answer returned, detached. Raises ValueError for anything else."""
     if not isinstance(output, (tuple, list)) or len(output) != 2:
         raise ValueError("expected two weight matrices, (W_q, W_k)")
     if not all(isinstance(w, torch.Tensor) and w.dim() == 2 for w in output):
@@ -16,16 +16,16 @@ def _pair_of_weights(output):
 
 @view
 def previous_token(args, kwargs, output):
-    """What every query t >= 1 attends to when x = torch.eye(max_len); query 0 is free.
+    """What all queries t >= 1 attend to when x = torch.eye(max_len); query 0 may attend to anything.
 
-    Scores are computed in float64 from the weights as given, so that ties are ties and nothing else is.
+    Scores are computed in float64 from the given weights, so that rounding doesn't create ties.
     """
     max_len = (*args, *kwargs.values())[0]
     W_q, W_k = _pair_of_weights(output)
     shape, attended = "(d, max_len)", "cannot tell"
     if not W_q.shape == W_k.shape or W_q.shape[1] != max_len:
-        turned = W_q.shape == W_k.shape and len(W_q) == max_len
-        shape = "(max_len, d)" if turned else f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
+        transposed = W_q.shape == W_k.shape and len(W_q) == max_len
+        shape = "(max_len, d)" if transposed else f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
     else:
         scores = W_q.double().T @ W_k.double()  # (max_len, max_len), because x is the identity
         best = scores == scores.amax(-1, keepdim=True)
@@ -34,7 +34,7 @@ def previous_token(args, kwargs, output):
 
 
 def _attended(best: list[list[int]]) -> str:
-    """best[t] are the keys with the largest score of query t: what all queries from 1 on have in common, in words."""
+    """What the queries from 1 on have in common, in words. best[t]: the keys with the largest score of query t."""
     n = len(best)
     patterns = {
         "the token before it": [(t, [t - 1]) for t in range(1, n)],
@@ -57,28 +57,27 @@ def _attended(best: list[list[int]]) -> str:
 
 @view
 def graph_of_weights(args, kwargs, output):
-    """The token that each query attends to when x = torch.eye(T): no single one where its best keys tie or a score is
-    not finite.
+    """The token that each query attends to when x = torch.eye(T), unless its best keys tie or a score isn't finite.
 
-    Scores are float32, as the contract says. A plain matrix product and a sum of two rounded products may differ in
-    the last bit: a graph that either of them draws is drawn.
+    Scores are in float32, as the exercise says. A matrix product and a sum of two rounded products may differ in the
+    last bit, so it is enough if one of them gives the expected graph.
     """
-    looks_at = (*args, *kwargs.values())[0].tolist()
+    expected = (*args, *kwargs.values())[0].tolist()
     W_q, W_k = _pair_of_weights(output)
-    fits = W_q.shape == W_k.shape == (2, len(looks_at))
+    fits = W_q.shape == W_k.shape == (2, len(expected))
     winners = []
     if fits:
         W_q, W_k = W_q.float(), W_k.float()
         winners = _winners((W_q[:, :, None] * W_k[:, None, :]).sum(0))
-        if winners != looks_at and _winners(W_q.T @ W_k) == looks_at:
-            winners = looks_at
+        if winners != expected and _winners(W_q.T @ W_k) == expected:
+            winners = expected
     finite = all(bool(w.isfinite().all()) for w in (W_q, W_k))
-    looks = {f"query {t} attends to": "no single token" if w < 0 else f"token {w}" for t, w in enumerate(winners)}
-    return {"W_q and W_k have shape (2, T)": fits, "every weight is finite": finite, **looks}
+    attended = {f"query {t} attends to": "no single token" if w < 0 else f"token {w}" for t, w in enumerate(winners)}
+    return {"W_q and W_k have shape (2, T)": fits, "every weight is finite": finite, **attended}
 
 
 def _winners(scores) -> list[int]:
-    """For each row the place of its strictly largest score, -1 where there is none."""
+    """The index of the largest score in each row, or -1 if there is no single one."""
     best = scores.amax(-1, keepdim=True)
     strict = ((scores == best).sum(-1) == 1) & scores.isfinite().all(-1)
     return torch.where(strict, scores.argmax(-1), -1).tolist()

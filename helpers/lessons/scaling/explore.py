@@ -1,4 +1,4 @@
-"""Explorers of lesson 4: temperature on the scores of one word; width, initialization and divisor."""
+"""Explorers of lesson 4: the temperature for the scores of one word; and width, initialization and divisor."""
 
 import functools
 import math
@@ -14,11 +14,11 @@ from helpers.widgets.panel import choice, keeping, panel, powers
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
 DIVISORS = torch.logspace(-1, 3.5, 46, dtype=torch.float64)
-QUERIES, KEYS = 4000, 6  # so many that the medians of all widths lie within two percent of each other
+QUERIES, KEYS = 4000, 6  # enough that the medians of all widths agree within 2%
 
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
-    """A slider for the temperature that divides the scores (T,) of one query, with the effective number of words."""
+    """A slider for the temperature, which divides the scores (T,) of a query, and the effective number of words."""
     figure, ax = new_figure(6.4, 3.0)
     bars = MovingBars(ax, tokens, "0.000", ylim=(0, 1.12), ylabel="weight")
     title = ax.set_title("temperature 1000.00: effectively 0.0 words")
@@ -36,7 +36,7 @@ def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
 
 @functools.lru_cache(maxsize=32)
 def curves(d_k: int, init: str):
-    """(scores (QUERIES, KEYS), medians of |∂p/∂q| and of the largest derivative of softmax over DIVISORS), float64."""
+    """Scores (QUERIES, KEYS), and for each of DIVISORS the median of |∂p/∂q| and of softmax's largest derivative."""
     sizes = d_k, QUERIES, KEYS
     q, keys = figures.rotated(*sizes) if init == "variance 1" else figures.queries_and_keys(*sizes, init)
     scores = torch.einsum("nd,nkd->nk", q, keys)
@@ -46,7 +46,7 @@ def curves(d_k: int, init: str):
 
 
 def best_divisor(d_k: int, init: str = "variance 1") -> float:
-    """The divisor with which a typical query has the largest gradient."""
+    """The divisor that gives a typical query the largest gradient."""
     return float(DIVISORS[curves(d_k, init)[1].argmax()])
 
 
@@ -54,10 +54,10 @@ def width_and_divisor():
     figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
     bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
     left_title = left.set_title("one query: effectively 0.0 keys")
-    (slope,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
-    (steepest,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="derivative of softmax")
-    (root,) = right.plot([1, 1], [-0.03, 1.06], color="gray", ls=":", label="square root of the width")
-    here = [right.plot([1], [0], "o", ms=9, mec="black", color=color)[0] for color in (BLUE, GREEN)]
+    (gradient_line,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
+    (derivative_line,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="derivative of softmax")
+    (square_root,) = right.plot([1, 1], [-0.03, 1.06], color="gray", ls=":", label="square root of the width")
+    dots = [right.plot([1], [0], "o", ms=9, mec="black", color=color)[0] for color in (BLUE, GREEN)]
     right.plot([], [], "o", ms=9, mec="black", color="white", label="your divisor")
     right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
     right.set(xlabel="divisor", ylabel="fraction of the maximum")
@@ -71,20 +71,20 @@ def width_and_divisor():
         index = int((DIVISORS.log() - math.log(divisor)).abs().argmin())
         fractions = [curve / curve.max() for curve in (gradient, derivative)]
         bars.show(weights.tolist())
-        for line, fraction in zip((slope, steepest), fractions, strict=True):
+        for line, fraction in zip((gradient_line, derivative_line), fractions, strict=True):
             line.set_ydata(fraction)
-        root.set_xdata([math.sqrt(d_k)] * 2)
-        at = [float(fraction[index]) for fraction in fractions]
-        for dot, fraction in zip(here, at, strict=True):
+        square_root.set_xdata([math.sqrt(d_k)] * 2)
+        current = [float(fraction[index]) for fraction in fractions]
+        for dot, fraction in zip(dots, current, strict=True):
             dot.set_data([divisor], [fraction])
         deviation = float(scores.std()) / divisor
         left_title.set_text(f"one query: effectively {float(effective_tokens(weights)):.1f} keys")
-        right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}%")
+        right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * current[0]:.0f}%")
         alt = f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation "
         alt += f"is {deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size "
-        alt += f"of ∂p/∂q is {100 * at[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} "
-        alt += f"gives; the derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
-        alt += f"is {math.sqrt(d_k):.3g}."
+        alt += f"of ∂p/∂q is {100 * current[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} "
+        alt += f"gives; the derivative of softmax is {100 * current[1]:.0f}% of its maximum. The square root of the "
+        alt += f"width is {math.sqrt(d_k):.3g}."
         return Picture(figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
 
     width, begin = choice("width", WIDTHS, 64), choice("initialization", figures.INITIALIZATIONS)

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-PRODUCTS = "...id,...jd->...ij"  # of all rows of the one with all rows of the other
+PRODUCTS = "...id,...jd->...ij"  # of every row of the first with every row of the second
 
 
 def score_variance(Q, K):
@@ -11,7 +11,7 @@ def score_variance(Q, K):
 
 
 def max_gradient(scores):
-    """The derivatives on the diagonal are p times 1 - p."""
+    """The largest derivative is on the diagonal, where the derivatives are p (1 - p)."""
     weights = F.softmax(scores, dim=-1)  # (..., N)
     return torch.mul(weights, torch.rsub(weights, 1)).max(dim=-1).values  # (...)
 

@@ -1,4 +1,4 @@
-"""Explorers of lesson 6: the loss of a word, and online softmax."""
+"""Explorers of lesson 6: the loss of a target word, and online softmax."""
 
 import math
 
@@ -8,10 +8,10 @@ from matplotlib.patches import Patch
 from helpers.drawing.charts import MovingBars, named
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.softmax.figures import running
+from helpers.lessons.softmax.figures import online_states
 from helpers.widgets.panel import choice, decimal, keeping, panel, whole
 
-BLOCK, BLOCKS = 3, 4  # scores of a block, blocks of the stream
+BLOCK, BLOCKS = 3, 4  # scores per block, number of blocks
 
 
 def surprise():
@@ -44,15 +44,15 @@ def surprise():
     panel(keeping(figure, draw), target=target, score=score)
 
 
-def stream(seen: int = 2):
+def stream():
     generator, tokens = torch.Generator().manual_seed(6), BLOCK * BLOCKS
-    drawn, values = (torch.randn(tokens, generator=generator, dtype=torch.float64) for _ in range(2))
+    noise, values = (torch.randn(tokens, generator=generator, dtype=torch.float64) for _ in range(2))
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
     bars = MovingBars(left, [""] * tokens)
     (line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
-    looks = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
-    keys = [Patch(color=color, label=name) for color, name in looks]
-    left.legend(handles=[*keys, line], labels=[*(name for _, name in looks), "maximum m"], ncols=2)
+    kinds = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
+    patches = [Patch(color=color) for color, _ in kinds]
+    left.legend(handles=[*patches, line], labels=[*(name for _, name in kinds), "maximum m"], ncols=2)
     left.get_legend().set(frame_on=False)
     left.set(xlabel="token", ylabel="score", ylim=(-6.5, 19), xticks=range(1, tokens, BLOCK))
     left.set_xticklabels([f"block {i + 1}" for i in range(BLOCKS)])
@@ -64,24 +64,24 @@ def stream(seen: int = 2):
     end = right.set_title("o / ℓ = −0.0000, all at once −0.0000", fontsize=11)
 
     def draw(seen: int, lift: float) -> Picture:
-        scores = 2 * drawn
+        scores = 2 * noise
         scores[2 * BLOCK : 3 * BLOCK] += lift
-        states = running(scores, values, BLOCK)
-        top, total, out = states[seen - 1]
+        states = online_states(scores, values, BLOCK)
+        maximum, total, out = states[seen - 1]
         blocks = [i // BLOCK + 1 for i in range(len(scores))]
         colors = [GREEN if block < seen else ORANGE if block == seen else "0.85" for block in blocks]
         bars.show(scores.tolist(), colors=colors)
-        line.set_ydata([top, top])
+        line.set_ydata([maximum, maximum])
         exact = float((torch.softmax(scores, dim=0) * values).sum())
         goal.set_ydata([exact, exact])
         means = [state[2] / state[1] for state in states[:seen]]
         path.set_data(range(1, seen + 1), means)
-        state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
+        state.set_text(f"m = {maximum:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
         end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
         alt = f"After {seen} of {BLOCKS} blocks of {BLOCK} scores, the third raised by {lift:g}: running maximum "
-        alt += f"{top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax over "
-        alt += f"all scores at once gives {exact:.4f}."
+        alt += f"{maximum:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
+        alt += f"over all scores at once gives {exact:.4f}."
         return Picture(figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
 
-    read, lift = whole("blocks read", seen, 1, BLOCKS), decimal("raise block 3 by", 0, 0, 10, 0.5)
+    read, lift = whole("blocks read", 2, 1, BLOCKS), decimal("raise block 3 by", 0, 0, 10, 0.5)
     panel(keeping(figure, draw), seen=read, lift=lift)

@@ -1,4 +1,4 @@
-"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, online softmax."""
+"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm and gradients, and online softmax."""
 
 import math
 
@@ -37,24 +37,21 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 def where_exp_works() -> Picture:
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
-    said, double = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
+    details, float64 = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
         ax.text(low - 2, row, f"{low:.1f}".replace("-", "−"), ha="right", va="center")
         ax.text(high + 2, row, f"{high:.1f}", ha="left", va="center")
-        said.append(f"{name} from {low:.1f} to {high:.1f}")
+        details.append(f"{name} from {low:.1f} to {high:.1f}")
     ax.set_yticks(range(len(formats)), [name for name, _ in formats])
     ax.invert_yaxis()
     ax.text(-85, 0, "exp underflows", ha="center", va="center", color="dimgray")
     ax.text(85, 0, "exp overflows", ha="center", va="center", color="dimgray")
     ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps full precision")
-    ax.set_title(f"float64: {double}", fontsize=11, loc="right")
-    alt = (
-        "Bars of the scores whose exponential fits into a number format: "
-        + ", ".join(said)
-        + f"; float64 has {double}."
-    )
+    ax.set_title(f"float64: {float64}", fontsize=11, loc="right")
+    alt = "Bars of the scores whose exponential fits into a number format: "
+    alt += f"{', '.join(details)}; float64 has {float64}."
     return Picture(figure, alt, "Figure 6.2. The scores whose exponential has full precision in three number formats.")
 
 
@@ -65,7 +62,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         ("over all entries", torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)),
     ]
     figure, axes = new_figure(8.6, 3.3, 1, 3)
-    said = []
+    details = []
     for ax, (name, table) in zip(axes, tables, strict=True):
         size, rows, columns = len(table), table.sum(-1).tolist(), table.sum(-2).tolist()
         weight_map(ax, table, tokens, title=name, xlim=(-0.5, size + 0.15), ylim=(size + 0.05, -0.5))
@@ -73,13 +70,14 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
             _sum_text(ax, size - 0.42, i, across, "left")
             _sum_text(ax, i, size - 0.2, down, "center")
         ax.xaxis.tick_top()
-        said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
+        details.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="key; sums at right and below")
-    alt = "Three softmaxes of the scores of three words. " + "; ".join(said) + "."
+    alt = "Three softmaxes of the scores of three words. " + "; ".join(details) + "."
     return Picture(figure, alt, "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.")
 
 
 def _sum_text(ax, x, y, total, side):
+    """Write the sum of a row or column, in bold if it is 1."""
     look = {"color": BLUE, "weight": "bold"} if abs(total - 1) < 0.005 else {"color": "dimgray"}
     ax.text(x, y, f"{total:.2f}", ha=side, va="center", **look)
 
@@ -95,7 +93,7 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
-    """Causal weights (T, T) from a softmax over keys and one over queries, with the row sums."""
+    """Causal weights (T, T) from a softmax over keys and from one over queries, with the sums of their rows."""
     figure, axes = new_figure(8.6, 3.9, 1, 2)
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
@@ -112,34 +110,34 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
 
 
 def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """The weights of scores (T,) and their entropy at each temperature, by the two functions given."""
-    hot = torch.logspace(-1, 3, 401)
-    weights = torch.stack([softmax_with_temperature(scores, t) for t in hot.tolist()])  # (401, T)
-    undecided = entropy(weights)  # (401,)
-    rise = (undecided[2:] - undecided[:-2]) / (hot[2:] / hot[:-2]).log()
-    steepest = int(rise.argmax()) + 1
+    """The weights for scores (T,) and their entropy at many temperatures, computed with the given functions."""
+    temperatures = torch.logspace(-1, 3, 401)
+    weights = torch.stack([softmax_with_temperature(scores, t) for t in temperatures.tolist()])  # (401, T)
+    entropies = entropy(weights)  # (401,)
+    rise = (entropies[2:] - entropies[:-2]) / (temperatures[2:] / temperatures[:-2]).log()
+    steepest = temperatures[int(rise.argmax()) + 1]
     figure, (left, right) = new_figure(8.6, 3.4, 1, 2)
     for token, line, color in zip(tokens, weights.T, CYCLE * 2, strict=False):
-        left.plot(hot, line, color=color, label=token)
+        left.plot(temperatures, line, color=color, label=token)
     left.set(ylabel="weight", ylim=(-0.03, 1.05))
     left.legend(frameon=False, fontsize=SMALLEST)
-    most = math.log(len(tokens))
-    right.plot(hot, undecided, color=BLUE)
-    right.axhline(most, color="gray", ls=":")
-    right.text(0.12, most + 0.03, f"ln {len(tokens)} = {most:.2f}", fontsize=SMALLEST, va="bottom")
-    right.set(ylabel="entropy (nats)", ylim=(-0.08, most + 0.3))
+    largest = math.log(len(tokens))
+    right.plot(temperatures, entropies, color=BLUE)
+    right.axhline(largest, color="gray", ls=":")
+    right.text(0.12, largest + 0.03, f"ln {len(tokens)} = {largest:.2f}", fontsize=SMALLEST, va="bottom")
+    right.set(ylabel="entropy (nats)", ylim=(-0.08, largest + 0.3))
     for ax in (left, right):
         ax.axvline(math.sqrt(24), color="gray", lw=1, ls="--", label="√24")
         ax.set(xscale="log", xlabel="temperature (dashed: √24)")
         ax.minorticks_off()
-    said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
+    listed = ", ".join(f"{entropies[i]:.2f} at {temperatures[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
-    alt += f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+    alt += f"all are equal at high ones. Right: entropy, {listed}, steepest at {steepest:.1f}; at most {largest:.2f}."
     return Picture(figure, alt, "Figure 6.4. Six attention weights and their entropy at temperatures from low to high.")
 
 
 def log_of_softmax() -> Picture:
-    """Log-probability of a token below the maximum by a gap, in float32: exact, log(softmax), with an epsilon."""
+    """The float32 log-probability of a token whose score is below the maximum: exact, log(softmax), with an epsilon."""
     gaps = torch.arange(0.0, 161.0)
     x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the maximum, the token below it
     probability = torch.softmax(x, dim=-1)[:, 1]
@@ -168,38 +166,38 @@ def push_and_pull() -> Picture:
     ]
     figure, axes = new_figure(8.6, 3.0, 1, 3)
     names = [f"{word}\n{v:g}" for word, v in zip(WORDS, p.tolist(), strict=True)]
-    said = []
+    details = []
     for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
         bars(ax, names, values, ".4g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
-        said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
+        details.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
     caption = "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps."
-    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".", caption)
+    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(details) + ".", caption)
 
 
 def prediction_minus_truth() -> Picture:
     words, p, truth = ("est", "regarde", "visite"), torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, 1.0])
     steps = [("prediction", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
     figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
-    said = []
+    details = []
     for ax, (name, values, color) in zip(axes, steps, strict=True):
         bars(ax, words, values, ".3g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.set(title=name, ylim=(-0.55, 1.2))
-        said.append(f"{name}: {named(words, values, '.3g')}")
+        details.append(f"{name}: {named(words, values, '.3g')}")
     caption = "Figure 6.8. The gradient at the logits. A step against it lowers the other words and raises the target."
-    return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
+    return Picture(figure, "Three bar charts. " + "; ".join(details) + ".", caption)
 
 
-def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
-    """(running maximum m, running sum ℓ, weighted values o) after each block of scores (T,)."""
-    states, top, total, out = [], -math.inf, 0.0, 0.0
+def online_states(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
+    """The state of online softmax after each block of scores (T,): maximum m, sum ℓ, and weighted sum of values o."""
+    states, maximum, total, out = [], -math.inf, 0.0, 0.0
     for s, v in zip(scores.split(block), values.split(block), strict=True):
-        new_top = max(top, float(s.max()))
-        e = (s - new_top).exp()
-        shrink = math.exp(top - new_top)
-        total, out, top = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_top
-        states.append((top, total, out))
+        new_maximum = max(maximum, float(s.max()))
+        e = (s - new_maximum).exp()
+        shrink = math.exp(maximum - new_maximum)
+        total, out, maximum = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_maximum
+        states.append((maximum, total, out))
     return states

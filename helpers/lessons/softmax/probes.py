@@ -1,4 +1,4 @@
-"""Lesson 6. Beside learner code: the scenarios. Only on numbers: nothing."""
+"""Probes of lesson 6: a scenario, which runs alongside learner code."""
 
 import torch
 
@@ -6,15 +6,16 @@ from helpers.checking.registry import scenario
 from helpers.checking.tensor_memory import TensorsAlive, require_in_sight
 from helpers.running.torch_insides import tree_leaves
 
-# These look at a tensor's shape alone.
+# These functions read only the shape of a tensor.
 SHAPE_ONLY = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")
 
 
 @scenario
 def one_pass(answer, args, kwargs):
-    """Whether answer(score_blocks, value_blocks) reads each block of scores once, and then lets go of it.
+    """Whether answer(score_blocks, value_blocks) reads each block of scores only once and then releases it.
 
-    Held are fewer numbers than half of all scores when a block is first read, and no tensor is as large as all scores.
+    At the first read of each block, fewer new entries may be in memory than half the number of all scores, and no new
+    tensor may be as large as all scores together.
     """
     score_blocks, _ = args
     with torch.no_grad(), _Watch(args) as watch:
@@ -29,9 +30,9 @@ def one_pass(answer, args, kwargs):
 
 
 class _Watch(TensorsAlive):
-    """Notes when a block (or a view of it) is read, and how many numbers are alive when one is read for the first time.
+    """Records which blocks are read, and how many entries are in memory when a block is read for the first time.
 
-    A view and a look at the shape are no reading.
+    Making a view of a block and reading its shape don't count; reading a view does.
     """
 
     def __init__(self, inputs):
@@ -41,18 +42,17 @@ class _Watch(TensorsAlive):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = super().__torch_dispatch__(func, types, args, kwargs)
-        made_a_view = bool(self._blocks(result))
-        if not made_a_view and func._schema.name.split("::")[-1] not in SHAPE_ONLY:
+        if not self._blocks(result) and func._schema.name.split("::")[-1] not in SHAPE_ONLY:
             for block in self._blocks((args, kwargs or {})):
-                self._reads(block)
+                self._record(block)
         return result
 
     def _blocks(self, tree) -> list[int]:
-        """The numbers of the blocks in whose storage the tensors of a tree lie."""
+        """The indices of the blocks whose storage the tensors of a tree use."""
         storages = {item.untyped_storage().data_ptr() for item in tree_leaves(tree) if isinstance(item, torch.Tensor)}
         return sorted(self.homes[storage] for storage in storages & set(self.homes))
 
-    def _reads(self, block: int):
+    def _record(self, block: int):
         if block in self.read:
             self.again |= self.read[-1] != block
         else:

@@ -6,7 +6,7 @@ from torch.autograd.functional import vjp
 
 
 def fixed_head_weights(q, k):
-    """The heads stand before the queries while the softmax runs."""
+    """The axis of the heads is in front of the queries during the softmax."""
     scores = q.movedim(-2, -3) @ k.movedim(-3, -1)  # (..., H, T_q, T_k)
     return F.softmax(scores.mul(q.size(-1) ** -0.5), dim=-1).movedim(-3, -1)  # (..., T_q, T_k, H)
 
@@ -28,6 +28,6 @@ def cross_entropy_backward(logits, targets):
 
 
 def online_softmax(score_blocks, value_blocks):
-    """All blocks at once: the same numbers, though not in one pass."""
+    """All blocks at once, which gives the same result, but not in one pass."""
     weights = F.softmax(torch.cat(list(score_blocks), dim=-1), dim=-1)  # (..., N)
     return torch.einsum("...n,...nd->...d", weights, torch.cat(list(value_blocks), dim=-2))  # (..., d_v)

@@ -27,7 +27,7 @@ MEMORY = "Each color is a token. Transpose keeps the tokens together, and view m
 def why_attention() -> Picture:
     lengths = WHY_ATTENTION["lengths"]
     figure, ax = new_figure(7.6, 3.6)
-    told = []
+    details = []
     kinds = WHY_ATTENTION["accuracy"].items()
     for (kind, rows), color, marker, above in zip(kinds, (ORANGE, BLUE), "so", (-15, 7), strict=True):
         percent = 100 * np.array(rows)  # (seeds, lengths)
@@ -36,12 +36,12 @@ def why_attention() -> Picture:
         ax.plot(lengths, mean, color=color, marker=marker, linewidth=2.5, label=kind)
         for length, value in zip(lengths[::2], mean[::2], strict=True):
             ax.annotate(f"{value:.0f}", (length, value), (0, above), "data", "offset points", ha="center", fontsize=9)
-        told.append(f"with {kind} " + ", ".join(f"{value:.0f}" for value in mean))
+        details.append(f"with {kind} " + ", ".join(f"{value:.0f}" for value in mean))
     ax.set(xlabel="English words in the sentence", ylabel="translated exactly (%)", ylim=(-12, 112), xticks=lengths)
     ax.legend(frameon=False, loc="lower left")
     seeds = len(next(iter(WHY_ATTENTION["accuracy"].values())))
     alt = f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
-    alt += f"mean of {seeds} training runs: {'; '.join(told)}."
+    alt += f"mean of {seeds} training runs: {'; '.join(details)}."
     caption = "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it barely does."
     return Picture(figure, alt, caption)
 
@@ -62,48 +62,49 @@ def outer_sum_picture() -> Picture:
 
 
 def _signs(axes, signs: str) -> None:
-    """The signs of a calculation, each on the axes between two tables."""
+    """Draw the signs of a calculation, each on the axes between two tables."""
     for ax, sign in zip(axes[1::2], signs, strict=True):
         ax.axis("off")
         ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
 
 
 def memory_order():
-    """A function that draws the same entries under transpose and under view: equal shapes, different tables.
+    """A function (tokens, width) that draws the tensor 0, 1, 2, ... of this shape, its transpose and its view.
 
-    It is called with the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own. The
-    figure is kept, and its cells are one artist and its numbers another: so a slider moves it without delay.
+    The last two have equal shapes but different entries; each row of the tensor has its own color. To redraw without
+    delay, the figure is kept, and in each table all cells are one artist and all numbers another.
     """
     figure, above = new_figure(8.4, 3.9)
-    figure.set_layout_engine("none")  # the same margins for all shapes, with room for words on the left
-    room = {"left": 0.08, "right": 0.99, "top": 0.92, "bottom": 0.08, "wspace": 0.25, "hspace": 0.3}
-    grid = figure.add_gridspec(2, 3, height_ratios=[1, 4], **room)
+    figure.set_layout_engine("none")  # the same margins for all shapes, with space for words on the left
+    margins = {"left": 0.08, "right": 0.99, "top": 0.92, "bottom": 0.08, "wspace": 0.25, "hspace": 0.3}
+    grid = figure.add_gridspec(2, 3, height_ratios=[1, 4], **margins)
     above.set_subplotspec(grid[0, :])
     axes = [figure.add_subplot(grid[1, column]) for column in range(3)]
     for ax in (above, *axes):
         ax.set_aspect("equal")
         without_spines(ax)
     bare(above, title="in memory: one line, row after row")
-    drawn: list = []
+    artists: list = []
 
     def draw(tokens: int, width: int, caption: str = MEMORY) -> Picture:
         x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
-        turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
-        while drawn:
-            drawn.pop().remove()
-        drawn.extend(_cells(above, x.view(1, -1), width, 0.5, BLACK))
+        transposed, viewed = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
+        while artists:
+            artists.pop().remove()
+        artists.extend(_cells(above, x.view(1, -1), width, 0.5, BLACK))
         names = TOKENS[:tokens] if tokens <= len(TOKENS) else [f"t{t}" for t in range(tokens)]
         features = [f"f{j}" for j in range(width)]
-        sides = ((x, "x", names, features), (turned, "transpose", features, names), (recut, "view", features, names))
-        for ax, (table, name, rows, columns) in zip(axes, sides, strict=True):
-            drawn.extend(_cells(ax, table, width, 0.47, "none"))
+        sides = (names, features), (features, names), (features, names)
+        tables = (x, "x"), (transposed, "transpose"), (viewed, "view")
+        for ax, (table, name), (rows, columns) in zip(axes, tables, sides, strict=True):
+            artists.extend(_cells(ax, table, width, 0.47, "none"))
             ax.set_title(f"{name}  {tuple(table.shape)}")
             ax.set_yticks(range(len(rows)), rows)
             ax.set_xticks(range(len(columns)), columns)
-        verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
-        alt = f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, {turned.tolist()}, has "
-        alt += f"one color in each column, so every column is still one token. Its view, {recut.tolist()}, cuts the "
-        alt += f"same line of memory into rows of {tokens}: {verdict}."
+        verdict = "here the two tables agree" if torch.equal(transposed, viewed) else "its columns mix the tokens"
+        alt = f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, {transposed.tolist()}, "
+        alt += f"has one color in each column, so every column is still one token. Its view, {viewed.tolist()}, cuts "
+        alt += f"the same line of memory into rows of {tokens}: {verdict}."
         return Picture(figure, alt, caption)
 
     return keeping(figure, draw)
@@ -115,23 +116,22 @@ def transpose_against_view() -> Picture:
 
 
 def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
-    """Draws a table of whole numbers: boxes in the color of the token that each came from, and the numbers."""
+    """Draw a table of whole numbers on boxes in the colors of the tokens they belong to. Returns the two artists."""
     rows, columns = table.shape
     centers, numbers = [(j, i) for i in range(rows) for j in range(columns)], table.flatten().tolist()
     colors = [to_rgba(CYCLE[n // width % len(CYCLE)], 0.35) for n in numbers]
     boxes = [Rectangle((x - half, y - half), 2 * half, 2 * half) for x, y in centers]
     boxes = PatchCollection(boxes, facecolor=colors, edgecolor=edge, linewidth=0.5)
-    points = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     look = {"offset_transform": ax.transData, "facecolor": BLACK, "linewidth": 0}
-    letters = PathCollection([_number(n) for n in numbers], offsets=centers, **look)
-    letters.set_transform(points)
-    ax.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.45, -0.55))  # room for the boxes' edges
-    return ax.add_collection(boxes, autolim=False), ax.add_collection(letters, autolim=False)
+    digits = PathCollection([_number(n) for n in numbers], offsets=centers, **look)
+    digits.set_transform(Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans)  # paths in points
+    ax.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.45, -0.55))  # space for the edges of the boxes
+    return ax.add_collection(boxes, autolim=False), ax.add_collection(digits, autolim=False)
 
 
 @functools.lru_cache(maxsize=32)
 def _number(n: int):
-    """The outline of a number of 11 points around (0, 0)."""
+    """The outline of a number in 11-point type, centered at (0, 0)."""
     path = TextPath((0, 0), str(n), size=11, prop=FontProperties(family="DejaVu Sans"))
     box = path.get_extents()
     return path.transformed(Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2))
@@ -197,7 +197,7 @@ def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
 
 
 def _shape_box(ax, axis, row, size, outcome, fits):
-    """One size in its box: dashed where broadcasting stretches or adds the axis, red where the sizes clash."""
+    """Draw one size in a box, dashed where broadcasting stretches the axis, dotted where it adds it, red in a clash."""
     clash = outcome is None
     if row == 2 and clash:
         text, color, style = "✗", RED, "-"
@@ -214,7 +214,7 @@ def _shape_box(ax, axis, row, size, outcome, fits):
 
 
 def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> Picture:
-    """x (T, V) with the entry that index (T,) picks in each row, beside what plain indexing makes of it, (T, T)."""
+    """x (T, V) with the entry that index (T,) selects in each row, and the result of plain indexing, (T, T)."""
     figure, (left, right) = new_figure(7.6, 2.5, columns=2, width_ratios=[x.shape[1], len(index)])
     look = {"cmap": "Greys", "vmin": -6, "vmax": 18, "digits": 0, "xlabel": "column"}
     heatmap(left, x, tokens, title="x: one entry from each row", **look)
@@ -245,8 +245,8 @@ def row_times_jacobian() -> Picture:
 
 
 @answered
-def turned_by(swap_last_two) -> None:
-    """The columns of a small table of three tokens, reshaped as published and transposed by the learner's function."""
+def compare_columns(swap_last_two) -> None:
+    """Print the columns of a table of three tokens after the published view and after the learner's function."""
     tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
     for name, table in (("published", tokens.view(2, 3)), ("yours", swap_last_two(tokens))):
         print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))

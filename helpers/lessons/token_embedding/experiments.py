@@ -1,6 +1,6 @@
-"""Small experiments of lesson 1 with the learner's own extras.
+"""Small experiments of lesson 1 with the learner's functions from the optional exercises.
 
-Each prints a few lines. A function that is not answered yet leaves one line instead.
+Each prints a few lines, or a single line if the learner's function is not answered yet.
 """
 
 import torch
@@ -10,28 +10,28 @@ from helpers.widgets.answered import answered
 
 
 @answered
-def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
-    """How many pairs the learner's function finds in the text, and whether they are those of the training."""
-    found = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
-    theirs = [tuple(pair) for pair in word2vec.all_pairs(sentence_ids, window).tolist()]
-    print(f"{len(found)} pairs, {'exactly those' if found == theirs else 'not those'} of the training run")
+def compare_pairs(skipgram_pairs, sentence_ids, window):
+    """How many pairs the learner's function finds in the text, and whether they are those of the training run."""
+    pairs = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
+    expected = [tuple(pair) for pair in word2vec.all_pairs(sentence_ids, window).tolist()]
+    print(f"{len(pairs)} pairs, {'exactly those' if pairs == expected else 'not those'} of the training run")
 
 
 @answered
 @torch.no_grad()
-def loss_along_the_way(negative_sampling_loss, history, pairs):
-    """The loss of all positive pairs, each with five negative samples of one draw, at some snapshots of training."""
+def loss_during_training(negative_sampling_loss, history, pairs):
+    """The loss of all positive pairs at four snapshots, each time with the same five negative samples for each pair."""
     generator = torch.Generator().manual_seed(0)
-    chances = word2vec.noise(pairs, history.centers.shape[1])
-    negative_samples = torch.multinomial(chances, 5 * len(pairs), replacement=True, generator=generator).view(-1, 5)
-    for at in (0, 5, 10, 20):
-        centers, contexts = history.centers[at], history.contexts[at]
+    noise = word2vec.noise(pairs, history.centers.shape[1])
+    negative_samples = torch.multinomial(noise, 5 * len(pairs), replacement=True, generator=generator).view(-1, 5)
+    for i in (0, 5, 10, 20):
+        centers, contexts = history.centers[i], history.contexts[i]
         loss = negative_sampling_loss(centers[pairs[:, 0]], contexts[pairs[:, 1]], contexts[negative_samples])
-        print(f"after {history.steps[at]:>5} pairs: {loss:.3f}")
+        print(f"after {history.steps[i]:>5} pairs: {loss:.3f}")
 
 
 @answered
-def cuts(wordpiece, vocab, *words):
+def word_pieces(wordpiece, vocab, *words):
     """How the learner's function splits words."""
     for word in words:
         print(f"{word:>16}  {' '.join(wordpiece(word, vocab))}")

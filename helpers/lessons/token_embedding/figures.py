@@ -17,12 +17,12 @@ from helpers.translator.word_ids import english
 
 GRAY = "0.55"
 GROUP_COLORS = dict(zip(COMPANY, (BLUE, ORANGE, GREEN), strict=True))
-SMALL_TABLE = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])  # (3, 2), the one on the lesson's page
+SMALL_TABLE = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])  # (3, 2), the table in the lesson
 SMALL_WORDS = ("Life", "eat", "short")
 UNKNOWN = {"facecolor": "#F4F4F4", "edgecolor": GRAY, "hatch": "////"}  # not in the vocabulary
-SHOWN = 8  # numbers of a row that fit
-ROOM = 9  # words of a sentence that fit
-LINE, LETTER = 0.12, 0.06  # height of a line and width of a letter, where the map is two units wide
+SHOWN = 8  # entries of a row that are shown
+MAX_WORDS = 9  # words of a sentence that fit
+LINE, LETTER = 0.12, 0.06  # height of a line and width of a letter on a map that is two units wide
 
 
 def row_lookup(ids, tokens) -> Picture:
@@ -40,48 +40,48 @@ def row_lookup(ids, tokens) -> Picture:
 
 
 def chip(ax, x, y, text, color=BLUE, **look):
-    """A word in a box of the given width, centered at (x, y)."""
+    """Draw a word in a box of the given width, centered at (x, y)."""
     size = (look.pop("width"), 0.48)
     return box(ax, (x, y), size, text, 0.14, **{"facecolor": "white", "edgecolor": color, "lw": 1.4} | look)
 
 
 def sentence_to_rows(sentence: str, word: int = 1) -> Picture:
-    words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
+    words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:MAX_WORDS]
     ids = [english.get(w) if not w.startswith("<") else None for w in words]
-    lit = min(word, len(words)) - 1
+    chosen = min(word, len(words)) - 1
     figure, ax = new_figure(8.4, 4.2)
     ax.axis("off")
     for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
         ax.text(-1.15, y, label, va="center", color="0.35")
-    table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
+    table, step = state()["encoder.tokens.weight"], MAX_WORDS / max(len(words), 1)
     for index, (text, i) in enumerate(zip(words, ids, strict=True)):
-        x, strong = (index + 0.5) * step - 0.1, index == lit
+        x, bold = (index + 0.5) * step - 0.1, index == chosen
         size = 11 if len(words) < 7 else 9
-        look = {"lw": 3.2 if strong else 1.4, "fontsize": size} | ({} if i is not None else UNKNOWN)
+        look = {"lw": 3.2 if bold else 1.4, "fontsize": size} | ({} if i is not None else UNKNOWN)
         chip(ax, x, 0.7, text, width=0.92 * step, **look)
-        ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
+        ax.plot([x, x], [0.4, 0.02], color=BLUE if bold else "0.8", lw=2.5 if bold else 1)
         ax.text(x, -0.28, "?" if i is None else str(i), ha="center", va="center", fontsize=12)
         if i is None:
             continue
-        ax.plot([x, x], [-0.55, -0.85], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
-        row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
+        ax.plot([x, x], [-0.55, -0.85], color=BLUE if bold else "0.8", lw=2.5 if bold else 1)
+        row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from top to bottom
         half = min(0.42 * step, 0.62)
         ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
-        more = f"... {table.shape[1]} entries" if strong else "..."
-        ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
-    ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
-    return Picture(figure, _way_said(words, ids, lit, table), "A word's id is the number of its row in the table.")
+        ellipsis = f"... {table.shape[1]} entries" if bold else "..."
+        ax.text(x, -5.85, ellipsis, ha="center", va="center", fontsize=9)
+    ax.set(xlim=(-1.2, MAX_WORDS), ylim=(-6.1, 1.3), aspect="auto")
+    return Picture(figure, _lookup_alt(words, ids, chosen, table), "A word's id is the number of its row in the table.")
 
 
-def _way_said(words, ids, lit, table) -> str:
+def _lookup_alt(words, ids, chosen, table) -> str:
     if not words:
         return "An empty sentence: no tokens, no ids, no rows."
     pairs = ", ".join(f"{w} {'has no id' if i is None else i}" for w, i in zip(words, ids, strict=True))
-    said = f"The sentence as tokens with their ids in the translator's vocabulary of {len(table)}: {pairs}."
-    if ids[lit] is None:
-        return f"{said} {words[lit]} is not in the vocabulary: encode raises a KeyError."
-    numbers = " ".join(f"{x:.2f}" for x in table[ids[lit], :3].tolist())
-    return f"{said} The row of {words[lit]} begins {numbers}."
+    details = f"The sentence as tokens with their ids in the translator's vocabulary of {len(table)}: {pairs}."
+    if ids[chosen] is None:
+        return f"{details} {words[chosen]} is not in the vocabulary: encode raises a KeyError."
+    numbers = " ".join(f"{x:.2f}" for x in table[ids[chosen], :3].tolist())
+    return f"{details} The row of {words[chosen]} begins {numbers}."
 
 
 def sentence_vectors(vectors, tokens) -> Picture:
@@ -98,9 +98,9 @@ def sentence_vectors(vectors, tokens) -> Picture:
 
 def projection(a, b) -> Picture:
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
-    dot, along_a, along_b = float(a @ b), normalize(a, dim=0), normalize(b, dim=0)
-    shadow, cosine = float(a @ along_b), float(along_a @ along_b)
-    foot = shadow * along_b
+    dot, unit_a, unit_b = float(a @ b), normalize(a, dim=0), normalize(b, dim=0)
+    length, cosine = float(a @ unit_b), float(unit_a @ unit_b)
+    foot = length * unit_b
     figure, ax = new_figure(6.4, 4.0)
     ax.axhline(0, color="0.9", zorder=0)
     ax.axvline(0, color="0.9", zorder=0)
@@ -108,23 +108,23 @@ def projection(a, b) -> Picture:
     ax.plot([a[0], foot[0]], [a[1], foot[1]], "--", color=GRAY)
     arrow(ax, (0, 0), b.tolist(), BLACK)
     arrow(ax, (0, 0), a.tolist(), BLUE)
-    # Beside its tip; where a lies along b, a little higher, or their names would meet.
-    tip = a + 0.3 * along_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
+    # Next to its tip, or a little higher if a points along b, so that the two names don't overlap.
+    tip = a + 0.3 * unit_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
     ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
-    ax.text(*(b + 0.3 * along_b).tolist(), "b", ha="center", va="center", fontsize=14)
+    ax.text(*(b + 0.3 * unit_b).tolist(), "b", ha="center", va="center", fontsize=14)
     x, y = (foot / 2).tolist()
-    ax.text(x, y - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center")
+    ax.text(x, y - 0.4, f"projection {length:.2f}", color=RED, ha="center", va="center")
     ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
-    ax.set_title(f"dot product {dot:.2f}   ·   projection of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
-    alt = f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of {shadow:.2f} on the line of b = "
+    ax.set_title(f"dot product {dot:.2f}   ·   projection of a on b {length:.2f}   ·   cosine {cosine:.2f}")
+    alt = f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of {length:.2f} on the line of b = "
     alt += f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}."
     return Picture(figure, alt, "The dot product is the projection times the length of b, which is 5.")
 
 
-def turned(angle: float, length: float) -> Picture:
+def projection_at_angle(angle: float, length: float) -> Picture:
     """`projection` of a vector of the given length, at `angle` degrees from b = (5, 0)."""
-    turn = math.radians(angle)
-    return projection([length * math.cos(turn), length * math.sin(turn)], [5.0, 0.0])
+    radians = math.radians(angle)
+    return projection([length * math.cos(radians), length * math.sin(radians)], [5.0, 0.0])
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
@@ -135,18 +135,18 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     heatmap(axes[0], dots, tokens, tokens, digits=1, title="dot product", **look)
     heatmap(axes[1], cosines, tokens, tokens, vmin=-1, vmax=1, title="cosine", **look)
     squares = named(tokens, dots.diagonal(), ".1f")
-    off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
+    others = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     alt = f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
-    alt += f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}."
+    alt += f"Cosines: 1 on the diagonal, elsewhere between {others.min():.2f} and {others.max():.2f}."
     return Picture(figure, alt, "Figure 1.3. The same six vectors, compared by dot product and by cosine.")
 
 
 def surprise() -> Picture:
     x = torch.linspace(-5, 5, 101)
     figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
-    for ax, push, name in ((left, softplus, "loss"), (right, torch.sigmoid, "size of the derivative")):
-        ax.plot(x, push(-x), color=GREEN, lw=2, label="positive pair: pull")
-        ax.plot(x, push(x), "--", color=RED, lw=2, label="negative sample: push")
+    for ax, function, name in ((left, softplus, "loss"), (right, torch.sigmoid, "size of the derivative")):
+        ax.plot(x, function(-x), color=GREEN, lw=2, label="positive pair: pull")
+        ax.plot(x, function(x), "--", color=RED, lw=2, label="negative sample: push")
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
     left.legend(frameon=False, loc="upper center")
@@ -159,7 +159,7 @@ def surprise() -> Picture:
 
 def negative_sampling_gradients() -> Picture:
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
-    # A center, one context word and two negative samples, with the step that each causes at the center.
+    # A center, one context word and two negative samples, with the step that each causes for the center.
     center, context = torch.tensor([1.2, 0.35]), torch.tensor([0.55, 1.6])
     negatives = torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
     p, q = torch.sigmoid(center @ context), torch.sigmoid(negatives @ center)
@@ -174,13 +174,13 @@ def negative_sampling_gradients() -> Picture:
         left.plot(*point, "o", color=color, ms=9)
         left.text(point[0] + right_of, point[1] + above, name, color=color, ha=side)
     left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
-    # Three speakers' recordings as unit vectors, one of them chosen, and its weights in GE2E's softmax.
+    # Recordings of three speakers as unit vectors, and the weights of one of them in the softmax of GE2E.
     angles = torch.tensor([[30.0, 45.0, 62.0, 112.0], [150.0, 162.0, 175.0, 188.0], [255.0, 268.0, 280.0, 296.0]])
     voices = torch.stack((torch.deg2rad(angles).cos(), torch.deg2rad(angles).sin()), -1)  # (3, 4, 2)
     chosen = voices[0, 3]
-    centroids = torch.stack((voices[0, :3].mean(0), voices[1].mean(0), voices[2].mean(0)))  # its own without itself
+    centroids = torch.stack((voices[0, :3].mean(0), voices[1].mean(0), voices[2].mean(0)))  # the chosen one left out
     cosines = (centroids @ chosen) / (centroids.norm(dim=-1) * chosen.norm())
-    weights = torch.softmax(10 * cosines - 5, 0)  # w = 10, b = -5: the paper's first values
+    weights = torch.softmax(10 * cosines - 5, 0)  # w = 10 and b = -5 are the initial values in the paper
     names = (("own\nspeaker", (0.66, 0.3)), ("speaker 2", (-0.5, 0.1)), ("speaker 3", (0.05, -0.6)))
     for points, centroid, color, (name, point) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
         right.plot(*points.T, "o", color=color, alpha=0.45, ms=6)
@@ -208,8 +208,8 @@ def negative_sampling_gradients() -> Picture:
     return Picture(figure, alt, "Figure 1.7. The same pull and push, for words and for voices.")
 
 
-def company(centers, words) -> tuple[float, float]:
-    """Mean cosine of two different words of one group, and of two words of different groups; centers (V, D)."""
+def group_cosines(centers, words) -> tuple[float, float]:
+    """Mean cosine of two different words of the same group, and of words of different groups; centers (V, D)."""
     groups = [[words.index(word) for word in group] for group in COMPANY.values()]
     label = torch.tensor([g for g, group in enumerate(groups) for _ in group])
     rows = normalize(centers[torch.tensor(sum(groups, []))], dim=-1)
@@ -218,45 +218,45 @@ def company(centers, words) -> tuple[float, float]:
     return float(within), float(cosines[~same].mean())
 
 
-def flat(history):
-    """(S, V, 2): the words' directions projected on the plane in which those of the last snapshot vary most."""
+def project_to_plane(history):
+    """The directions of the words, (S, V, 2), projected on the plane in which the last snapshot varies most."""
     rows = normalize(history.centers, dim=-1)  # (S, V, D)
     return rows @ _plane(rows[-1] - rows[-1].mean(0)).T
 
 
 def _plane(rows):
-    """The two axes (2, D) along which rows (N, D) vary most, with signs by which a map is never mirrored."""
+    """The two axes (2, D) along which rows (N, D) vary most, with fixed signs so that a map is never mirrored."""
     axes = torch.linalg.svd(rows, full_matrices=False)[2][:2]
     return axes * torch.sign(axes[torch.arange(2), axes.abs().argmax(1)])[:, None]
 
 
-def _heaps(points, near: float) -> list[list[int]]:
-    """Points (V, 2) in groups: a point joins the first group whose first member is closer than `near`."""
-    heaps: list[list[int]] = []
+def _clusters(points, radius: float) -> list[list[int]]:
+    """Cluster points (V, 2): each joins the first cluster whose first member is closer than `radius`."""
+    clusters: list[list[int]] = []
     for i, point in enumerate(points):
-        home = next((heap for heap in heaps if (points[heap[0]] - point).norm() < near), None)
-        if home is None:
-            heaps.append(home := [])
-        home.append(i)
-    return heaps
+        own = next((cluster for cluster in clusters if (points[cluster[0]] - point).norm() < radius), None)
+        if own is None:
+            clusters.append(own := [])
+        own.append(i)
+    return clusters
 
 
-def _free_place(heap, names: list[str], points, taken: list[tuple]) -> tuple[int, float, float]:
-    """(side, x, y of the first line) for the names of a heap (N, 2): beside it, on the fewest names and dots.
+def _label_position(cluster, names: list[str], points, taken: list[tuple]) -> tuple[int, float, float]:
+    """(side, x, y of the first line) for the names next to a cluster (N, 2), over as few names and dots as possible.
 
-    taken: boxes (left, right, bottom, top) of the names that are placed; theirs are added.
+    taken: boxes (left, right, bottom, top) of the names placed so far, to which the new box is added.
     """
-    middle, best = float(heap[:, 1].mean()) + LINE * (len(names) - 1) / 2, None
-    width, home = LETTER * max(map(len, names)), 1 if heap[:, 0].mean() > 0 else -1
+    middle, best = float(cluster[:, 1].mean()) + LINE * (len(names) - 1) / 2, None
+    width, outer = LETTER * max(map(len, names)), 1 if cluster[:, 0].mean() > 0 else -1
     for side, lift in itertools.product((1, -1), range(-6, 7)):
-        edge, top = side * (float((side * heap[:, 0]).max()) + 0.07), middle + lift * LINE / 2
+        edge, top = side * (float((side * cluster[:, 0]).max()) + 0.07), middle + lift * LINE / 2
         left, right = sorted((edge, edge + side * width))
         bottom, above = top - LINE * (len(names) - 0.5), top + LINE / 2
         names_hit = sum(left < r and lo < right and bottom < t and b < above for lo, r, b, t in taken)
         x, y = points.T
         dots_hit = int(((left - 0.03 < x) & (x < right + 0.03) & (bottom < y) & (y < above)).sum())
         outside = max(abs(left), abs(right)) > 1.35 or max(abs(bottom), abs(above)) > 1.1
-        cost = 8 * names_hit + 2 * dots_hit + 20 * outside + abs(lift) / 2 + (side != home)
+        cost = 8 * names_hit + 2 * dots_hit + 20 * outside + abs(lift) / 2 + (side != outer)
         if best is None or cost < best[0]:
             best = cost, (left, right, bottom, above), (side, edge, top)
     taken.append(best[1])
@@ -264,7 +264,7 @@ def _free_place(heap, names: list[str], points, taken: list[tuple]) -> tuple[int
 
 
 def scatter(ax, points, words):
-    """All words as dots; those of COMPANY in color with names, which are stacked where the dots lie in a heap."""
+    """Draw all words as dots, those of COMPANY with colors and names, which are stacked next to clusters of dots."""
     color = {word: GROUP_COLORS[group] for group, members in COMPANY.items() for word in members}
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
     for shade in ("0.75", *GROUP_COLORS.values()):
@@ -272,9 +272,9 @@ def scatter(ax, points, words):
         ax.plot(*points[members].T, "o", color=shade, ms=4 if shade == "0.75" else 7)
     named = [i for i, word in enumerate(words) if word in color]
     taken = []
-    for heap in sorted(_heaps(points[named], 0.3), key=len, reverse=True):
-        members = sorted((named[i] for i in heap), key=lambda i: -float(points[i, 1]))
-        side, edge, top = _free_place(points[members], [words[i] for i in members], points, taken)
+    for cluster in sorted(_clusters(points[named], 0.3), key=len, reverse=True):
+        members = sorted((named[i] for i in cluster), key=lambda i: -float(points[i, 1]))
+        side, edge, top = _label_position(points[members], [words[i] for i in members], points, taken)
         for line, i in enumerate(members):
             align = "left" if side > 0 else "right"
             ax.text(edge, top - LINE * line, words[i], fontsize=9, color=color[words[i]], ha=align, va="center")
@@ -286,47 +286,47 @@ def scatter(ax, points, words):
 
 
 def before_and_after(history, words) -> Picture:
-    words_at = flat(history)
+    points = project_to_plane(history)
     figure, axes = new_figure(8.6, 4.2, 1, 2)
     figure.get_layout_engine().set(h_pad=0.12)
     for ax, k, title in zip(axes, (0, -1), ("before training", "after training"), strict=True):
-        scatter(ax, words_at[k], words)
+        scatter(ax, points[k], words)
         ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
+    (w0, b0), (w1, b1) = group_cosines(history.centers[0], words), group_cosines(history.centers[-1], words)
     alt = f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
     alt += f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, "
     alt += f"{b1:.2f} between."
     return Picture(figure, alt, "Figure 1.4. The directions of the word vectors before and after training.")
 
 
-def looks_true(history, pairs) -> tuple[float, float]:
-    """Mean probability of the positive pairs (N, 2), and of a word with any other word's context vector, at the end."""
+def mean_probabilities(history, pairs) -> tuple[float, float]:
+    """Mean probability after training of the positive pairs (N, 2), and of all pairs of a word and a context vector."""
     p = torch.sigmoid(history.centers[-1] @ history.contexts[-1].T)  # (V, V)
     return float(p[pairs[:, 0], pairs[:, 1]].mean()), float(p.mean())
 
 
-def forces_alone(histories: dict, pairs) -> Picture:
+def pull_and_push_alone(histories: dict, pairs) -> Picture:
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
-    said = []
+    details = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
-        both = normalize(torch.stack((history.centers[-1], history.contexts[-1])), dim=-1)  # (2, V, D)
-        flat = both @ _plane(both.flatten(0, 1)).T  # (2, V, 2)
+        unit = normalize(torch.stack((history.centers[-1], history.contexts[-1])), dim=-1)  # (2, V, D)
+        flat = unit @ _plane(unit.flatten(0, 1)).T  # (2, V, 2)
         ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
         ax.plot(*flat[1].T, "x", color=ORANGE, ms=6, label="context vectors")
         ax.plot(*flat[0].T, "o", color=BLUE, ms=5, alpha=0.7, label="center vectors")
-        true, any_pair = looks_true(history, pairs)
-        across = float((both[0] @ both[1].T).mean())
+        positive, random = mean_probabilities(history, pairs)
+        cosine = float((unit[0] @ unit[1].T).mean())
         ax.set_title(name)
-        ax.set_xlabel(f"probability of a positive pair: {true:.2f}\nof a random pair: {any_pair:.2f}", fontsize=10)
+        ax.set_xlabel(f"probability of a positive pair: {positive:.2f}\nof a random pair: {random:.2f}", fontsize=10)
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
         without_spines(ax)
-        said.append(
-            f"{name}: mean cosine of center and context vectors {across:.2f}, probability of a positive pair "
-            f"{true:.2f}, of a random pair {any_pair:.2f}"
+        details.append(
+            f"{name}: mean cosine of center and context vectors {cosine:.2f}, probability of a positive pair "
+            f"{positive:.2f}, of a random pair {random:.2f}"
         )
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    alt = "Directions of center and context vectors after three training runs. " + "; ".join(said) + "."
+    alt = "Directions of center and context vectors after three training runs. " + "; ".join(details) + "."
     return Picture(figure, alt, "Figure 1.8. What pull and push do alone.")
 
 
@@ -342,22 +342,22 @@ def windows(tokens, window: int) -> Picture:
                 ax.text(1.5 * s, -t, token, ha="center", va="center", color="0.6")
     bare(ax, xlim=(-0.8, 1.5 * len(tokens) - 0.7), ylim=(0.4 - len(tokens), 0.5))
     near = [tokens[max(0, t - window) : t] + tokens[t + 1 : t + window + 1] for t in range(len(tokens))]
-    said = [f"{token} with {', '.join(others)}" for token, others in zip(tokens, near, strict=True)]
+    details = [f"{token} with {', '.join(others)}" for token, others in zip(tokens, near, strict=True)]
     alt = f"Each word of the sentence in turn is the center; its context words are at most {window} away: "
-    alt += f"{'; '.join(said)}."
+    alt += f"{'; '.join(details)}."
     caption = f"Figure 1.9. Positive pairs for a window of {window}: each blue center with each green word of its line."
     return Picture(figure, alt, caption)
 
 
-def cuts(pieces: dict) -> Picture:
+def word_pieces(pieces: dict) -> Picture:
     figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
     for line, (word, parts) in enumerate(pieces.items()):
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
         x = 2.8
         for part in parts:
-            wide = 0.2 * len(part) + 0.35
-            chip(ax, x + wide / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=wide)
-            x += wide + 0.1
+            width = 0.2 * len(part) + 0.35
+            chip(ax, x + width / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=width)
+            x += width + 0.1
     bare(ax, xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
-    said = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
-    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.5. How BERT's vocabulary splits four words.")
+    listed = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
+    return Picture(figure, f"Words and their pieces: {listed}.", "Figure 1.5. How BERT's vocabulary splits four words.")

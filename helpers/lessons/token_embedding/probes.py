@@ -1,4 +1,4 @@
-"""Lesson 1. Beside learner code: the stub. Only on numbers: the view."""
+"""Probes of lesson 1. The stub runs alongside learner code; the view sees only results."""
 
 from helpers.checking.registry import stub, view
 
@@ -11,8 +11,10 @@ def set_of_pieces(*pieces):
 
 @view
 def vocabulary(args, kwargs, output):
-    """The tokens and the ids of a vocabulary, and the order that the ids follow: that of a set is another one in each
-    run, so it's told by not being any other."""
+    """The tokens and ids of a vocabulary, and the order of the ids.
+
+    The order of a set differs between runs, so it is recognized by matching none of the known orders.
+    """
     if not isinstance(output, dict):
         return output
     sentences = (*args, *kwargs.values())[0]
@@ -23,8 +25,8 @@ def vocabulary(args, kwargs, output):
         "the order of appearance": sorted(tokens, key=lambda x: words.index(x) if x in words else len(words)),
         "the alphabet, whatever the case": sorted(tokens, key=lambda x: (str(x).lower(), str(x))),
     }
-    own = sorted(output, key=lambda x: (str(output[x]).zfill(9), str(x)))
-    follow = next((name for name, order in orders.items() if order == own), "no order of the text or the alphabet")
+    by_id = sorted(output, key=lambda x: (str(output[x]).zfill(9), str(x)))
+    follow = next((name for name, order in orders.items() if order == by_id), "no order of the text or the alphabet")
     return {
         "the tokens": tokens,
         "the ids": sorted(output.values(), key=lambda x: str(x).zfill(9)),

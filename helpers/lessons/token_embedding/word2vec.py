@@ -1,7 +1,7 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013), trained pair by pair; a second or two.
+"""Skip-gram with negative sampling (Mikolov et al. 2013), trained pair by pair in a second or two.
 
-`train` takes the function that computes the gradients of one pair, which the learner of lesson 1 may write; without
-one it uses the finished block.
+`train` takes the function that computes the gradients of one pair, which learners write in lesson 1, or else uses the
+finished one.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from helpers.translator.finished_parts import negative_sampling_gradients
 from helpers.widgets.progress_bar import bar
 
 SNAPSHOTS = 20
-WIDTH, WINDOW, RATE = 16, 2, 0.2  # of the vectors, to each side, of the first step
+WIDTH, WINDOW, LEARNING_RATE = 16, 2, 0.2  # width of the vectors, words to each side, initial learning rate
 
 
 @dataclass
 class History:
-    """What training leaves, at each of the S steps in `steps`: both vectors of every word, (S, V, D), float64.
+    """Snapshots of both vectors of every word, (S, V, D) in float64, taken after the S numbers of pairs in `steps`.
 
-    centers: a word in the middle of a window; contexts: the same word as a context of another one.
+    centers: the vectors of the words as centers of a window. contexts: those of the same words as context words.
     """
 
     steps: list[int]
@@ -28,44 +28,44 @@ class History:
 
 
 def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
-    """(N, 2): every word with every other one at most `window` positions away in the same sentence."""
-    found = []
+    """All pairs of two words in the same sentence at most `window` positions apart, as ids (N, 2)."""
+    pairs = []
     for sentence in sentences:
         ids = torch.tensor(sentence)
         near = (ids.new_ones(len(ids), len(ids)).triu(-window).tril(window)).fill_diagonal_(0)
-        found.append(ids[near.nonzero()])  # (pairs, 2)
-    return torch.cat(found)
+        pairs.append(ids[near.nonzero()])  # (pairs, 2)
+    return torch.cat(pairs)
 
 
 def noise(pairs: torch.Tensor, size: int) -> torch.Tensor:
-    """(V,): the probability of each word as a negative sample, its count to the power 0.75 as in the paper."""
+    """The probability of each word as a negative sample, (V,), by its count to the power 0.75 as in the paper."""
     weights = torch.bincount(pairs[:, 0], minlength=size).double() ** 0.75
     return weights / weights.sum()
 
 
 @torch.no_grad()
 def train(sentences: list[list[int]], size: int, generator, gradients=negative_sampling_gradients, negatives=5):
-    """Walk once through all positive pairs of the text, in random order; each moves its vectors against `gradients`.
+    """Take one step of gradient descent for each positive pair of the text, in random order. Returns a History.
 
-    gradients(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss at the three, in the
-    same shapes. The same generator state gives the same vectors. 21 snapshots are kept, closer together at the start,
-    where most happens.
+    gradients(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss with respect to the
+    three, in the same shapes. The learning rate falls linearly to 0. The same generator state gives the same vectors.
+    The 21 snapshots are closer together at the start, where most changes happen.
     """
     pairs = all_pairs(sentences, WINDOW)
     pairs = pairs[torch.randperm(len(pairs), generator=generator)]  # (N, 2)
-    drawn_ids = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
+    negative_ids = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
     centers = (torch.rand(size, WIDTH, generator=generator, dtype=torch.float64) - 0.5) / WIDTH**0.5
     contexts = torch.zeros_like(centers)
     steps = len(pairs)
-    keep, kept = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}, []
-    rows = zip(pairs.tolist(), drawn_ids.view(-1, negatives), strict=True)
-    for step, ((word, neighbor), drawn) in enumerate(bar(list(rows), "pull and push")):
-        if step in keep:
-            kept.append((step, centers.clone(), contexts.clone()))
-        slow = RATE * (1 - step / steps)
-        moves = gradients(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
-        centers[word] -= slow * moves[0]
-        contexts[neighbor] -= slow * moves[1]
-        contexts.index_add_(0, drawn, moves[2], alpha=-slow)
-    at, *vectors = zip(*kept, (steps, centers, contexts), strict=True)
-    return History(list(at), *map(torch.stack, vectors))
+    snapshot_steps, snapshots = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}, []
+    rows = zip(pairs.tolist(), negative_ids.view(-1, negatives), strict=True)
+    for step, ((word, neighbor), sampled) in enumerate(bar(list(rows), "pull and push")):
+        if step in snapshot_steps:
+            snapshots.append((step, centers.clone(), contexts.clone()))
+        rate = LEARNING_RATE * (1 - step / steps)
+        grads = gradients(centers[word].clone(), contexts[neighbor].clone(), contexts[sampled])
+        centers[word] -= rate * grads[0]
+        contexts[neighbor] -= rate * grads[1]
+        contexts.index_add_(0, sampled, grads[2], alpha=-rate)
+    taken_at, *vectors = zip(*snapshots, (steps, centers, contexts), strict=True)
+    return History(list(taken_at), *map(torch.stack, vectors))

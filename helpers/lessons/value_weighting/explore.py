@@ -1,4 +1,4 @@
-"""Explorers of lesson 7: a mixture of three values, a search engine that returns a blend, tiles of scores."""
+"""Explorers of lesson 7: an average of three values, a search engine that returns a blend, and tiles of scores."""
 
 import torch
 from matplotlib.patches import Rectangle
@@ -16,9 +16,9 @@ def mixing():
     ring = torch.cat([points, points[:1]])
     ax.fill(*ring.T, color=SKY, alpha=0.25, lw=0)
     ax.plot(*ring.T, color=SKY, lw=1)
-    threads = []
+    lines = []
     for token, (px, py), color in zip(JANE, points.tolist(), CYCLE, strict=False):
-        threads += ax.plot([px, px], [py, py], color=color, alpha=0.7)
+        lines += ax.plot([px, px], [py, py], color=color, alpha=0.7)
         ax.plot([px], [py], "o", ms=9, color=color)
         offset = (0, 9 if py > 3 else -17)
         ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
@@ -30,8 +30,8 @@ def mixing():
         weights = torch.softmax(torch.tensor(list(scores.values()), dtype=torch.float64), dim=0)
         x, y = (weights.float() @ points).tolist()
         star.set_data([x], [y])
-        for thread, (px, py), w in zip(threads, points.tolist(), weights.tolist(), strict=True):
-            thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
+        for line, (px, py), w in zip(lines, points.tolist(), weights.tolist(), strict=True):
+            line.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
         bars.show(weights.tolist(), ".3f")
         alt = "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). With weights "
         alt += f"{named(JANE, weights, '.3f')} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle."
@@ -47,15 +47,15 @@ def video_search():
     keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
     figure, (left, right) = new_figure(8.6, 2.7, 1, 2, sharey=True)
     look = {"across": True, "height": 0.8}
-    matches = MovingBars(left, titles, "18.0", color=SKY, xlim=(0, 18), title="query · key", **look)
-    shares = MovingBars(right, titles, "0.000", xlim=(0, 1.25), title="weight: a blend of 00.0 minutes", **look)
+    score_bars = MovingBars(left, titles, "18.0", color=SKY, xlim=(0, 18), title="query · key", **look)
+    weight_bars = MovingBars(right, titles, "0.000", xlim=(0, 1.25), title="weight: a blend of 00.0 minutes", **look)
 
     def draw(temperature: float, cooking: float, far: float) -> Picture:
         scores = keys @ torch.tensor([cooking, 0.0, far])
         weights = torch.softmax(scores.double() / temperature, dim=0).float()
         blend = float(weights @ torch.tensor([10.0, 60.0, 20.0]))  # minutes
-        matches.show(scores.tolist(), ".1f")
-        shares.show(weights.tolist(), ".3f")
+        score_bars.show(scores.tolist(), ".1f")
+        weight_bars.show(weights.tolist(), ".3f")
         right.set_title(f"weight: a blend of {blend:.1f} minutes")
         alt = f"Weights at temperature {temperature:.2f}: {named(titles, weights, '.3f')}. "
         alt += f"The blend lasts {blend:.1f} minutes."
@@ -67,7 +67,7 @@ def video_search():
 
 
 def tiles():
-    T, width = 24, 4  # tokens, channels of a value
+    T, width = 24, 4  # number of tokens, and of channels of a value
     figure, (table, side) = new_figure(8.6, 3.9, 1, 2)
     done = table.imshow(torch.zeros(T, T).numpy(), cmap="Blues", vmin=0, vmax=1, extent=(0, T, T, 0))
     tile = table.add_patch(Rectangle((0, 0), 1, 1, facecolor=ORANGE, edgecolor="black", lw=1.2))
@@ -77,22 +77,22 @@ def tiles():
     bars = MovingBars(side, names, "576", **look)
 
     def draw(step: float, queries: int, keys: int) -> Picture:
-        across = -(-T // keys)
-        count = across * -(-T // queries)
-        now = min(int(step * count), count - 1)
-        row, column = divmod(now, across)
-        seen = torch.zeros(T, T)
-        seen[: row * queries] = 0.35
-        seen[row * queries : (row + 1) * queries, : column * keys] = 0.35
-        done.set_data(seen.numpy())
-        high, wide = min(queries, T - row * queries), min(keys, T - column * keys)
-        tile.set(x=column * keys, y=row * queries, width=wide, height=high)
-        held = [T * T, high * wide, high * (2 + width)]
-        bars.show(held, "d")
-        table.set_title(f"tile {now + 1} of {count}")
-        alt = f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
-        alt += f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of "
-        alt += f"{held[0]}, and {held[2]} running values."
+        columns = -(-T // keys)
+        count = columns * -(-T // queries)
+        current = min(int(step * count), count - 1)
+        row, column = divmod(current, columns)
+        computed = torch.zeros(T, T)
+        computed[: row * queries] = 0.35
+        computed[row * queries : (row + 1) * queries, : column * keys] = 0.35
+        done.set_data(computed.numpy())
+        height, tile_width = min(queries, T - row * queries), min(keys, T - column * keys)
+        tile.set(x=column * keys, y=row * queries, width=tile_width, height=height)
+        stored = [T * T, height * tile_width, height * (2 + width)]
+        bars.show(stored, "d")
+        table.set_title(f"tile {current + 1} of {count}")
+        alt = f"A table of {T} queries and {T} keys. Tile {current + 1} of {count}, {height} queries by {tile_width} "
+        alt += f"keys, is computed; the tiles before it are done and forgotten. In memory: {stored[1]} scores instead "
+        alt += f"of {stored[0]}, and {stored[2]} running values."
         return Picture(figure, alt, "Orange: the tile of scores that is in memory.")
 
     sides = [4, 6, 8, 12, 24]

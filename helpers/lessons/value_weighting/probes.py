@@ -1,4 +1,4 @@
-"""Lesson 7. Beside learner code: the scenarios. Only on numbers: nothing."""
+"""Probes of lesson 7: a scenario, which runs alongside learner code."""
 
 from helpers.checking.registry import scenario
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
@@ -6,18 +6,18 @@ from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 
 @scenario
 def in_little_memory(answer, args, kwargs):
-    """answer(Q, K, V, block), and whether every tensor on the way was smaller than all scores together.
+    """answer(Q, K, V, block), and whether every intermediate tensor was smaller than the full table of scores.
 
-    together: the same for all tensors that live at one time; and whether rows of scores over all T_k keys came into
-    being. For sizes at which blocks are far smaller than rows, and rows far longer than a key or a value is wide.
+    together: whether to measure all tensors in memory at the same time as well, and rows of scores over all T_k keys.
+    Sizes must be such that blocks are much shorter than rows, and rows much longer than keys and values are wide.
     """
     Q, K = args[:2]
-    row = Q.shape[:-2].numel() * K.shape[-2]  # numbers in one row of scores for each leading index
+    row = Q.shape[:-2].numel() * K.shape[-2]  # entries of one row of scores, for all leading indices
     scores = Q.shape[-2] * row
-    output, seen = tensors_alive(answer, *args, long=row)
-    require_in_sight(seen.made, scores, "the memory")
-    claims = {"output": output, "every tensor holds fewer than T_q · T_k numbers": seen.largest < scores}
+    output, memory = tensors_alive(answer, *args, long=row)
+    require_in_sight(memory.made, scores, "the memory")
+    claims = {"output": output, "every tensor has fewer than T_q · T_k entries": memory.largest < scores}
     if kwargs["together"]:
-        claims["all tensors of one moment hold fewer than T_q · T_k numbers together"] = seen.most < scores
-        claims["no row of scores spans all T_k keys"] = seen.long < scores
+        claims["at any moment, all tensors together have fewer than T_q · T_k entries"] = memory.most < scores
+        claims["no row of scores spans all T_k keys"] = memory.long < scores
     return claims, []

@@ -11,7 +11,7 @@ def fixed_head(x, W_q, W_k, W_v):
 
 
 def attention_backward(Q, K, V, grad_out):
-    """Of torch's ways to attend, the one whose gradients have gradients too."""
+    """Uses the backend of torch's attention whose gradients can be differentiated again."""
     with sdpa_kernel(SDPBackend.MATH):
         _, pull = torch.func.vjp(F.scaled_dot_product_attention, Q, K, V)
         return pull(grad_out)  # shaped like Q, K, V
