@@ -196,7 +196,7 @@ def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed
     weights of the last block's first feed-forward layer ().
 
     last_norm: whether one more norm follows the stack; a post-norm stack ends with a norm anyway.
-    All is in float64, because float32 gradients of the softmax are mere rounding errors where no norm bounds the scores.
+    Computed in float64, because float32 gradients of the softmax are mere rounding where no norm bounds the scores.
     """
     pairs = layers(depth, width, gain, seed, torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
