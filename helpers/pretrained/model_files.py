@@ -49,7 +49,7 @@ def find(name: str, say=print) -> Path | None:
         if file.is_file():
             if sha256(file) == SHA256[name]:
                 return file
-            say(f"{_short(file)} is not the file that this lesson was written for (its SHA-256 differs), so it is not used.")
+            say(f"{_short(file)} is not this lesson's file (its SHA-256 differs), so it is not used.")
     return _from_hub(name, say)
 
 
@@ -79,5 +79,5 @@ def _from_hub(name: str, say) -> Path | None:
                 shutil.copyfileobj(answer, target)
             if sha256(file) == SHA256[name]:
                 return Path(shutil.move(file, _cache() / name))
-        say(f"What the hub sent as {name} is not the file that this lesson was written for, so it is not used.")
+        say(f"What the hub sent as {name} is not this lesson's file, so it is not used.")
     return None
