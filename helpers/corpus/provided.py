@@ -2,12 +2,9 @@
 
 If the answers of a lesson learn from a corpus, the grader's sandbox does not contain the code that generates it,
 because that code knows every correct answer. Instead, its training data is stored in this package. A lesson gets its
-data from one function, which works in both places:
+data from one function of helpers.corpus, which works in both cases, because it calls `provided`.
 
-    def training_text():
-        return provided("training_text", lambda: source.training_text())
-
-helpers/grading/sandbox_files.py names, for each lesson, the files that are absent and the functions of helpers.corpus
+helpers/grading/sandbox_files.py lists, for each lesson, the files that are absent and the functions of helpers.corpus
 whose results are stored. These functions take no arguments, and their results are trees of helpers/checking/codec.py.
 """
 

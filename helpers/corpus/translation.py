@@ -147,7 +147,7 @@ def translate(english: str) -> Pair:
         elif kind == "month":
             french += [("en", at - 1), (FRENCH[word], at)]
         elif kind == "adverb" and before != "is":
-            reorderings += 1  # the verb says it
+            reorderings += 1  # its French follows the verb, which adds it
         elif kind not in ("adjective", "in", "to"):
             french.append((FRENCH[word], at))
             if before == "adverb":

@@ -12,7 +12,7 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
     """French ids for one English sentence (1, T_s), generated with the learner's parts.
 
     parts: greedy_decode replaces the loop; cached_attention runs in it. A causal_mask is used with a cache as well,
-    because its mask for one query and more keys would otherwise never be tested.
+    because otherwise it would never make a mask for more keys than queries.
     """
     memory = network.encode(src)
     if "greedy_decode" in parts:

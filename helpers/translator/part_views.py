@@ -75,7 +75,7 @@ def scores_view(trial, sentence, parts):
     Q, K = (FINISHED_PARTS["split_heads"](y, attention.num_heads)[0, head] for y in projected)  # (T, d_k) each
     scores = parts.attention_scores(Q, K)  # (T, T)
     if not scores.isfinite().any():
-        return [Fact("none of these scores is a number: there is no map to draw")], []
+        return [Fact("none of these scores is a number, so there is no map to draw")], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
 
 
@@ -143,7 +143,7 @@ def temperature_view(trial, sentence, parts):
         }
         points.append((temperature, evaluation.nats_a_word(machine(**{name: heated[name]}), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
-        return [Fact("the loss is NaN at every temperature: there is no curve to draw")], []
+        return [Fact("the loss is NaN at every temperature, so there is no curve to draw")], []
     line = "nats per word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
     return [Fact(line)], [figures.temperature_curve(points)]
 

@@ -147,10 +147,10 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     limit = limit or TIME_LIMIT
     trial = Trial()
     guards = {name: guard(name, part, trial.notes, trial.ran) for name, part in parts.items()}
-    who = listed(list(parts)) or "the machine"
+    who = listed(list(parts)) or "network"
     inside = {name: part for name, part in guards.items() if PART[name].runs == "network"}
     try:
-        printed = contextlib.redirect_stdout(io.StringIO())  # parts are called a thousand times
+        printed = contextlib.redirect_stdout(io.StringIO())  # because parts are called a thousand times
         with switches_set(), time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed:
             network = machine(**inside)
             batch, encode = evaluation.unseen(evaluation.LOSS_SENTENCES), guards.get("encode")
@@ -253,7 +253,7 @@ def without(parts: Mapping[str, Callable]) -> list[Fact]:
 
 
 def called(name: str, part: Callable) -> str:
-    """ "your scaled_scores", or "unscaled as scaled_scores" for a function under another name."""
+    """A part in a sentence: "your scaled_scores", or "unscaled as scaled_scores" for a function under another name."""
     own = getattr(part, "__name__", name)
     return f"your {name}" if own in (name, "<lambda>") else f"{own} as {name}"
 

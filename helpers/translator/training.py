@@ -22,7 +22,7 @@ EMBEDDING_STD = 0.02
 
 
 def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer], None] | None = None) -> Transformer:
-    """A network trained from scratch, on sentences that are drawn anew at each step from a seeded generator.
+    """A network trained from scratch, on new sentences at each step, all drawn from the seed.
 
     look: called after each step with the number of steps done and the network.
     """

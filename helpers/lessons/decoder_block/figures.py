@@ -181,8 +181,9 @@ def next_words() -> Picture:
     return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
 
-def cache_cells(length: int = 7) -> Picture:
-    words = ["<bos>", *FRENCH.split()][:length]
+def cache_cells() -> Picture:
+    words = ["<bos>", *FRENCH.split()]
+    length = len(words)
     figure, axes = new_figure(8.4, 3.9, columns=2)
     seen = torch.ones(length, length).tril().bool()
     look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}

@@ -191,14 +191,14 @@ def climb(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
     return stream
 
 
-def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, last_norm: bool = True):
+def gradients(kind: str, depth: int, width: int = WIDTH, seed: int = 0, last_norm: bool = True):
     """Gradient norms of a random weighted sum of the outputs: along the residual stream (depth + 1,), and at the
     weights of the last block's first feed-forward layer ().
 
     last_norm: whether one more norm follows the stack; a post-norm stack ends with a norm anyway.
     Computed in float64, because float32 gradients of the softmax are mere rounding where no norm bounds the scores.
     """
-    pairs = layers(depth, width, gain, seed, torch.float64)
+    pairs = layers(depth, width, seed=seed, dtype=torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
     x = torch.randn(2, 5, width, generator=generator).double().requires_grad_()
     stream = climb(arranged(kind), pairs, x)
@@ -272,8 +272,7 @@ def random_words() -> torch.Tensor:
 
 
 def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
-    """For each block: (R² of a linear map from its output to the word vectors, fraction of the output's square sum that
-    differs between tokens)."""
+    """After each block: (R² of a linear map back to the word vectors, fraction of the variance between tokens)."""
     start, rows = stream[0].flatten(0, 1), []
     for x in stream[1:]:
         centered = x - x.mean(dim=1, keepdim=True)
@@ -318,8 +317,7 @@ def traces_of_words(fixed_block=None) -> Picture:
 
 
 def three_influences() -> Picture:
-    """Which input words each output row of a (T, 64) layer depends on: the translator's attention, a linear layer, a
-    convolution."""
+    """The influence of each word on each output of the translator's attention, a linear layer and a convolution."""
     x, attention = word_vectors(), translator.machine().encoder.blocks[0].attention.double()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

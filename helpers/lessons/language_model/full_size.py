@@ -78,12 +78,12 @@ def stored_run() -> Run:
     return Run(Recipe(**figures.pop("recipe")), **figures)
 
 
-def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
+def prepare(model: Any, dropout: float) -> Any:
     """Switch a model, in place, to fused attention, dropout in training mode and an initialization for deep models.
 
     As in GPT-2, dropout acts on attention weights, on the outputs of both sublayers and on token vectors. The last
-    layer of each sublayer starts at zero, so that each block starts as the identity. base: RoPE's base, which may be
-    larger for a longer context.
+    layer of each sublayer starts at zero, so that each block starts as the identity. RoPE gets the usual base of 10,000
+    instead of the lesson's 10, because the context is longer.
     """
     nn.init.normal_(model.tokens.weight, std=0.02)
 
@@ -92,7 +92,7 @@ def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
 
     model.tokens.register_forward_hook(drop)
     for block in model.blocks:
-        block.attention.fused, block.attention.dropout, block.attention.base = True, dropout, base
+        block.attention.fused, block.attention.dropout, block.attention.base = True, dropout, 10_000.0
         linears = [module for module in block.feed_forward.modules() if isinstance(module, nn.Linear)]
         for last in (block.attention.W_o, linears[-1]):
             for parameter in last.parameters():

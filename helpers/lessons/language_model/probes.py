@@ -222,8 +222,7 @@ CLEAR = 0.1  # nats: by chance alone, the entropy of 600 draws varies much less
 
 @view
 def generation_behavior(args, kwargs, output):
-    """Properties of `generate` that its texts show. All prompts are equal, so the first new tokens are draws from one
-    row of the table."""
+    """Properties of `generate`. All prompts are equal, so the first new tokens are draws from one row of the table."""
     table, block_size, ids, max_new_tokens = args
     text = output["text"]
     shape = (ids.shape[0], ids.shape[1] + max_new_tokens)
@@ -354,7 +353,7 @@ def _two_layers(ids, V, M, layers):
 # ---------------------------------------------------------------- the trained model
 
 FULL, ENOUGH = 0.10, 0.10  # nats above the line, at most: for all points, to pass the check
-NGRAM = 0.86  # nats by which the best n-gram is above the line (tested): from here down there are points
+NGRAM = 0.86  # nats above the line of the best n-gram (tested); models below it get points
 LUCK = 20.0  # nats below the line, summed over a text: happens to an honest model at most once in 485 million texts
 STILL = 1e-3  # nats; if log-probabilities change by more when later ids are changed, the model leaks
 LEAST = -30.0  # nats: any smaller log-probability counts as this one
@@ -407,7 +406,7 @@ def _nats(logits):
 
 def _what_went_wrong(logits, ids, share: float) -> str | None:
     """The name of the mistake that the logits of a model with too high a loss show, if any."""
-    one_hot = bool(((logits == 0) | (logits == 1)).all())  # then they are ids as one-hot vectors, and no softmax
+    one_hot = bool(((logits == 0) | (logits == 1)).all())  # one-hot vectors of ids, and not the output of a softmax
     if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE and not one_hot:
         return "probabilities"
     rows, tokens = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)

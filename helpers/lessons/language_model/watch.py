@@ -79,8 +79,7 @@ def is_sentence(sentence: str) -> bool:
 
 
 def induction_targets(passage: str) -> list[tuple[int, int]]:
-    """(t, j) for each repeated letter that is followed by another one: its position t, and the position j right after
-    the previous occurrence of the same letter."""
+    """(t, j) for each repeated letter before another one, j being the position after its previous occurrence."""
     pairs, kind_at = [], kinds(passage)
     for t, token in enumerate(passage[:-1]):
         if kind_at[t] == AGAIN and kind_at[t + 1] == AGAIN:

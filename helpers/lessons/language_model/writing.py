@@ -47,7 +47,7 @@ def _new_rows(model, new, first: int, caches, attend):
 
 
 def _why_no_cache(model, device, attend) -> str:
-    """Why a model can't use the cache, as the end of a sentence; empty if it gives eight tokens the same logits."""
+    """Why a model can't use the cache, as the end of a sentence; empty if eight tokens get equal logits with it."""
     missing = [name for name in ("tokens", "blocks", "norm", "unembed") if not hasattr(model, name)]
     if missing:
         return f"has no part called {missing[0]!r}"

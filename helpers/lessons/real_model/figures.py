@@ -183,9 +183,9 @@ def influence(f, x: torch.Tensor, directions: int = 16) -> torch.Tensor:
 
 
 @functools.cache
-def influences(sentence: str = SHORT) -> torch.Tensor:
-    """The fraction of each embedding in the influence on each token after 1 to 6 layers, rows sum to 1: (L, T, T)."""
-    network, start = real_network.network(), real_network.reading(sentence).hidden[0][0]
+def influences() -> torch.Tensor:
+    """The fraction of each embedding in the influence on each token of SHORT after 1 to 6 layers: (L, T, T)."""
+    network, start = real_network.network(), real_network.reading(SHORT).hidden[0][0]
     depths = range(1, len(network.layers) + 1)
     tables = [influence(lambda x, n=depth: network.up(x[None], slice(0, n))[0], start) for depth in depths]
     return torch.stack([table / table.sum(1, keepdim=True) for table in tables])
@@ -212,9 +212,9 @@ def weight_and_influence() -> Picture:
     return Picture(figure, alt, "Figure 13.2. Attention weights of jane, and what her vector is sensitive to.")
 
 
-def untrained(std: float = 0.02, seed: int = 0):
-    """A network of the same shape with BERT's initialization: normal with standard deviation 0.02."""
-    generator, state = torch.Generator().manual_seed(seed), {}
+def untrained(std: float = 0.02):
+    """A network of the same shape with BERT's initialization: normal with a standard deviation of 0.02."""
+    generator, state = torch.Generator().manual_seed(0), {}
     for name, weight in pretrained.numbers().items():
         is_scale = "LayerNorm" in name and name.endswith("weight")
         vector = torch.ones_like(weight) if is_scale else torch.zeros_like(weight)

@@ -1,7 +1,4 @@
-"""Functions that replace unanswered exercises of lesson 13 (helpers/or_finished.py), written with library calls.
-
-An answer that calls anything from this module is refused, as one that calls a block is.
-"""
+"""Functions that replace unanswered exercises of lesson 13 (helpers/or_finished.py), written with library calls."""
 
 import re
 

@@ -119,7 +119,7 @@ LENGTHS = tuple(2**power for power in range(8, 18))
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes in the largest unit that fits, in words."""
+    """A number of bytes as text, in the largest unit that fits."""
     unit, name = next((pair for pair in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if count >= pair[0]), (1, "bytes"))
     value = count / unit
     return f"{value:.0f} {name}" if value == round(value) else f"{value:.3g} {name}"

@@ -33,7 +33,7 @@ class Published:
     def continued(self, model, tokens: list[bytes], count: int, temperature: float = 0.0, seed: int = 0) -> str:
         """The text of a prompt and of `count` more tokens, the most probable or, at a temperature above 0, sampled.
 
-        model: a Decoder with these weights. tokens: the prompt, split by `encode_bpe`, which splits plain words as the
+        model: a Decoder with these weights. tokens: the prompt, split by `encode_bpe`. It splits plain words like the
         tokenizer that the model was trained with.
         """
         start = torch.tensor([[self.ids[token] for token in tokens]])  # (1, T)

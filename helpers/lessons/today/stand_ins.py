@@ -1,7 +1,4 @@
-"""Functions and classes that replace unanswered exercises of lesson 14 (helpers/or_finished.py), with library calls.
-
-An answer that calls anything from this module is refused, as one that calls a block is.
-"""
+"""Functions and classes that replace unanswered exercises of lesson 14 (helpers/or_finished.py), with library calls."""
 
 import copy
 import re

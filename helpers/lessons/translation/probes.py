@@ -15,15 +15,14 @@ from helpers.checking.retry import put_in
 # ---------------------------------------------------------------- next to learner code
 
 PAD, BOS, EOS = 0, 1, 2
-SURE = 50.0  # a logit so large that every search takes its word
+SURE = 50.0  # a logit so large that every search considers its word
 LONGEST = 22  # words that fit between bos and eos in a row of MAX_LEN ids
 NO_END = "<no end>"  # stands for the output where eos never comes and the answer raises because positions run out
 BEHIND = 0.3  # how much lower the logit of the second most probable word is; this word, the last id, is in no script
 
 
 def _vocabularies() -> tuple[dict[str, int], list[str]]:
-    """English words to ids, and French words by id; imported late, because every check imports this module and few
-    need the words."""
+    """English words to ids, and French words by id, imported only here because most checks don't need them."""
     from helpers.translator.word_ids import english, french_list
 
     return english, french_list
@@ -214,8 +213,7 @@ def _fault(truth, found) -> tuple[str | None, str]:
 
 
 def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
-    """The fault if words are missing where eos never comes. One more word is allowed, and so is an error when positions
-    run out."""
+    """The fault if words are missing where eos never comes. One more word or an error at the last position is none."""
     for expected, words in zip(truth, map(_without_marks, written), strict=True):
         if words != NO_END and not f"{words} ".startswith(f"{expected} "):
             name = "cut_without_eos" if f"{expected} ".startswith(f"{words} ") else None
