@@ -111,7 +111,7 @@ def starts_with_vowel(french: str) -> bool:
 def english_words() -> list[str]:
     """Every English word of the grammar, in code-point order."""
     words = set(NAMES) | set(COUNTRIES) | set(MONTHS) | set(NOUNS) | set(ADJECTIVES) | set(VERBS) | set(PLACE_VERBS)
-    words |= {verb for verb, _ in MOVES} | {place for _, place in MOVES} | set(ADVERBS) | set(DETERMINERS)
+    words |= {verb for verb, _ in MOVES} | {preposition for _, preposition in MOVES} | set(ADVERBS) | set(DETERMINERS)
     return sorted(words | {"an", "is", "in", "with"})
 
 

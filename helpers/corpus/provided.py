@@ -88,4 +88,4 @@ def as_lines(pairs: list[Pair]) -> str:
 def from_lines(text: str) -> list[Pair]:
     """The sentence pairs that `as_lines` wrote."""
     rows = map(json.loads, text.split("\n"))
-    return [Pair(*texts, tuple(places), moved, tuple(map(tuple, pairs))) for *texts, places, moved, pairs in rows]
+    return [Pair(*texts, tuple(alignment), moved, tuple(map(tuple, pairs))) for *texts, alignment, moved, pairs in rows]

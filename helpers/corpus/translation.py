@@ -26,8 +26,8 @@ KIND = {
         "sees": lexicon.VERBS.keys() - lexicon.PLACE_VERBS,
         "visits": lexicon.PLACE_VERBS.keys() - lexicon.VERBS,
         "loves": lexicon.VERBS.keys() & lexicon.PLACE_VERBS,
-        "goes": [verb for verb, place in lexicon.MOVES if place == "to"],
-        "lives": [verb for verb, place in lexicon.MOVES if place == "in"],
+        "goes": [verb for verb, preposition in lexicon.MOVES if preposition == "to"],
+        "lives": [verb for verb, preposition in lexicon.MOVES if preposition == "in"],
         **{word: [word] for word in ("is", "with", "in", "to")},
     }.items()
     for word in words

@@ -28,8 +28,8 @@ def _is_mark(letter: str) -> bool:
 
 def pieces(sentence: str, wordpiece) -> list[str]:
     """[CLS], the sentence's tokens, [SEP]. wordpiece: the function of lesson 1, (word, vocab) -> list of tokens."""
-    known = vocab()
-    split = (wordpiece(word, known) if len(word) <= LONGEST_WORD else ["[UNK]"] for word in words(sentence))
+    vocabulary = vocab()
+    split = (wordpiece(word, vocabulary) if len(word) <= LONGEST_WORD else ["[UNK]"] for word in words(sentence))
     return ["[CLS]", *(piece for word in split for piece in word), "[SEP]"]
 
 

@@ -64,8 +64,8 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     """Left: raw scores. Right: an edge from each word to the key with its largest score."""
     figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
-    look = {"cmap": SIGNED, "vmin": -top, "vmax": top, "digits": 1, "tilted": True}
-    heatmap(axes[0], scores, words, words, xlabel="key", ylabel="query", **look)
+    style = {"cmap": SIGNED, "vmin": -top, "vmax": top, "digits": 1, "tilted": True}
+    heatmap(axes[0], scores, words, words, xlabel="key", ylabel="query", **style)
     axes[0].set_title(f"Raw scores, block {layer}, head {head}", fontsize=11)
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
     ax.set_title("Each word and the key with its largest score", fontsize=11)

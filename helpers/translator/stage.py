@@ -289,9 +289,9 @@ def _show_box(parts: Mapping[str, Callable]) -> None:
         from IPython.display import display
     except ImportError:
         return
-    look = {"style": {"description_width": "initial"}, "layout": {"width": "480px", "max_width": "100%"}}
+    style = {"style": {"description_width": "initial"}, "layout": {"width": "480px", "max_width": "100%"}}
     hint = "the black cat sees a red apple"
-    box = widgets.Text(description="Your own sentence:", placeholder=hint, continuous_update=False, **look)
+    box = widgets.Text(description="Your own sentence:", placeholder=hint, continuous_update=False, **style)
     page = widgets.HTML()
 
     def translate(_change):

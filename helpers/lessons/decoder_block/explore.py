@@ -21,8 +21,8 @@ def beams():
         if len(words) > 1:
             x0, y0 = points[words[:-1]]
             (lines[words],) = ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
-            look = {"fontsize": 9.5, "ha": "center", "va": "center", "bbox": {"fc": "white", "ec": "none", "pad": 1.5}}
-            ax.text(x0 + 0.62 * (x - x0), y0 + 0.62 * (y - y0), f"{SMALL[words[:-1]][words[-1]]:g}", **look)
+            style = {"fontsize": 9.5, "ha": "center", "va": "center", "bbox": {"fc": "white", "ec": "none", "pad": 1.5}}
+            ax.text(x0 + 0.62 * (x - x0), y0 + 0.62 * (y - y0), f"{SMALL[words[:-1]][words[-1]]:g}", **style)
         boxes[words] = box(ax, (x, y), (0.6, 0.48), words[-1], fontsize=11)
         if len(words) == 3:
             p = SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]

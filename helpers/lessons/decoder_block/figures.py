@@ -89,12 +89,12 @@ def two_trainings(fixed_loss) -> Picture:
     """The loss of a run with the bug and of one with fixed_loss, and what both models generate by themselves."""
     results = {"your loss": trained_with(fixed_loss), "loss with the bug": trained_to_copy()}
     figure, ax = new_figure(7.6, 3.4)
-    described, look = [], {"textcoords": "offset points", "va": "center"}
+    described, style = [], {"textcoords": "offset points", "va": "center"}
     # The two curves end close together, so one label is above its curve's end and the other below.
     for (name, found), color, lift in zip(results.items(), (BLUE, ORANGE), (12, -12), strict=True):
         ax.plot(found.curve, color=color, lw=2)
         words, end = f"{name}: {found.curve[-1]:.2f}", (len(found.curve), found.curve[-1])
-        ax.annotate(words, end, (6, lift), color=color, **look)
+        ax.annotate(words, end, (6, lift), color=color, **style)
         described.append(
             f"{name}, loss {found.curve[0]:.1f} at the start and {found.curve[-1]:.2f} at the end, writes "
             f"{found.right} of its {SENTENCES} sentences, and for the second “{found.written}”"
@@ -186,12 +186,12 @@ def cache_cells() -> Picture:
     length = len(words)
     figure, axes = new_figure(8.4, 3.9, columns=2)
     seen = torch.ones(length, length).tril().bool()
-    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
+    style = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
         note = "only the last is new" if first else "all recomputed"
-        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {note}", ylabel="queries", **look)
+        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {note}", ylabel="queries", **style)
         for i, j in seen[:first].nonzero().tolist():
             ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
     full = length * (length + 1) // 2

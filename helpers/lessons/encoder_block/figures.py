@@ -229,8 +229,8 @@ def gradients_over_depth() -> Picture:
     curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
     left.set(xlabel="after block", title="residual stream of 24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
-    looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
-    for kind, (color, line) in looks.items():
+    styles = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
+    for kind, (color, line) in styles.items():
         name = "pre-norm and a final norm" if kind == "pre-norm" else kind
         right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=name)
     start = last["pre-norm"][0]

@@ -24,8 +24,8 @@ def next_token(model):
     figure, ax = new_figure(8.4, 3.3)
     wide = MovingBars(ax, symbols, color="#D9D9D9", width=0.86)
     narrow = MovingBars(ax, symbols, width=0.5, ylim=(0, 1.02), ylabel="probability")
-    look = {"frameon": False, "ncols": 2, "loc": "outside upper right"}
-    figure.legend([wide.bars, narrow.bars], ["the source", "the model"], **look)
+    style = {"frameon": False, "ncols": 2, "loc": "outside upper right"}
+    figure.legend([wide.bars, narrow.bars], ["the source", "the model"], **style)
     title = ax.set_title(f"after {text}")
 
     def draw(position: int) -> Picture:
@@ -64,8 +64,8 @@ def writing(model, symbols: str):
     def draw(temperature):
         # All texts are in one grid cell, so that the longest one determines the height on pages of any width.
         shown = TEMPERATURES.index(temperature)
-        look = ("grid-area:1/1;visibility:hidden", "grid-area:1/1")
-        stack = "".join(f'<div style="{look[i == shown]}">{line}</div>' for i, line in enumerate(lines))
+        style = ("grid-area:1/1;visibility:hidden", "grid-area:1/1")
+        stack = "".join(f'<div style="{style[i == shown]}">{line}</div>' for i, line in enumerate(lines))
         return f'<div style="display:grid;font:15px/1.6 monospace;overflow-wrap:anywhere">{stack}</div>'
 
     panel(draw, temperature=choice("temperature", [(f"{t:.1f}", t) for t in TEMPERATURES], 1.0))

@@ -35,8 +35,8 @@ EXAMPLE = "|qtwz|qtwz."  # the text of the figures about induction heads
 
 def _entropy_line(ax, value: float) -> None:
     ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
-    look = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
-    ax.text(0.995, value, f"entropy line {value:.2f}", **look)
+    style = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
+    ax.text(0.995, value, f"entropy line {value:.2f}", **style)
 
 
 def one_text() -> Picture:
@@ -132,8 +132,8 @@ def training(watch) -> Picture:
     for kind, losses in watch.losses.items():
         right.plot(watch.steps, losses, color=KIND_COLORS[kind], lw=2, label=kind)
     if max(watch.induction) > 0:
-        look = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
-        right.plot(watch.steps, watch.induction, **look)
+        style = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
+        right.plot(watch.steps, watch.induction, **style)
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
@@ -368,8 +368,8 @@ def two_losses(fixed, buggy, steps: int = 120) -> Picture:
     figure, ax = new_figure(7.8, 3.4)
     for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):
         ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("own loss") else "-")
-        look = {"va": "center", "color": INK.get(color, color), "fontsize": 10.5}
-        ax.text(steps * 1.01, ends[name], f"{name} {ends[name]:.2f}", **look)
+        style = {"va": "center", "color": INK.get(color, color), "fontsize": 10.5}
+        ax.text(steps * 1.01, ends[name], f"{name} {ends[name]:.2f}", **style)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
     ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))

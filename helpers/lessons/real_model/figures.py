@@ -100,16 +100,16 @@ def gallery(sentence: str = SENTENCE) -> Picture:
     weights, words = weights_of(sentence), words_of(sentence)
     layers, heads, T = weights.shape[:3]
     figure, ax = new_figure(8.6, 4.9)
-    looks = {"previous token": (RED, "-"), "next token": (GREEN, "--"), "itself": (PINK, ":")}
+    styles = {"previous token": (RED, "-"), "next token": (GREEN, "--"), "itself": (PINK, ":")}
     mean, kind = habits(weights).max(dim=-1)
-    found, step = {name: [] for name in looks}, T + 0.9
+    found, step = {name: [] for name in styles}, T + 0.9
     for layer, head in itertools.product(range(layers), range(heads)):
         x, y = head * step, layer * step
         ax.imshow(weights[layer, head], cmap=WEIGHTS, vmin=0, vmax=1, extent=(x, x + T, y + T, y))
         edge, line, width = "#C9C9C9", "-", 0.6
         if mean[layer, head] > 0.6:
-            name = list(looks)[int(kind[layer, head])]
-            (edge, line), width = looks[name], 2.4
+            name = list(styles)[int(kind[layer, head])]
+            (edge, line), width = styles[name], 2.4
             found[name].append(f"{layer}.{head}")
         ax.add_patch(Rectangle((x, y), T, T, facecolor="none", edgecolor=edge, ls=line, lw=width))
     ax.set(xlim=(-0.3, heads * step), ylim=(layers * step, -0.3))
@@ -117,8 +117,8 @@ def gallery(sentence: str = SENTENCE) -> Picture:
     ax.set_yticks([T / 2 + step * i for i in range(layers)], [f"layer {i}" for i in range(layers)], fontsize=SMALLEST)
     ax.xaxis.tick_top()
     without_spines(ax)
-    marks = [Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=c, ls=line, lw=2) for c, line in looks.values()]
-    labels = [f"mostly the {name}" if name != "itself" else "mostly itself" for name in looks]
+    marks = [Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=c, ls=line, lw=2) for c, line in styles.values()]
+    labels = [f"mostly the {name}" if name != "itself" else "mostly itself" for name in styles]
     figure.legend(marks, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     described = "; ".join(f"{name}: {len(ids)} heads ({', '.join(ids) or 'none'})" for name, ids in found.items())
     alt = f"Seventy-two small heat maps, six layers of twelve heads, each with the weights among the {T} words of "
@@ -157,10 +157,10 @@ def without_each_head() -> Picture:
     colors = [ORANGE if head == NEXT else BLUE for head in order]
     ax.scatter(range(1, len(order) + 1), [shifts[head] for head in order], color=colors, s=22)
     rank = order.index(NEXT) + 1
-    look = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
-    ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **look)
+    style = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
+    ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **style)
     largest = ", ".join(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])
-    ax.annotate(largest, (2, shifts[order[1]]), (9, 0.08), **look)
+    ax.annotate(largest, (2, shifts[order[1]]), (9, 0.08), **style)
     ax.set(yscale="log", ylim=(1e-5, 0.3), xlim=(0, 73))
     ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first", xticks=[1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]

@@ -58,8 +58,8 @@ def two_pairings(width: int = 8) -> Picture:
                 ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
                 ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
             curvature = -0.9 if pair[1] - pair[0] == 1 else -0.45
-            look = {"connectionstyle": f"arc3,rad={curvature}", "arrowstyle": "-"}
-            arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **look)
+            style = {"connectionstyle": f"arc3,rad={curvature}", "arrowstyle": "-"}
+            arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **style)
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
         without_spines(ax)
     described = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
@@ -142,8 +142,8 @@ def cache_bytes() -> Picture:
         right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
-    taken = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
-    described = "; ".join(f"{name} {in_bytes(one)} per token, {in_bytes(text)} for 65,536" for name, one, text in taken)
+    rows = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
+    described = "; ".join(f"{name} {in_bytes(a)} per token, {in_bytes(b)} for 65,536" for name, a, b in rows)
     alt = f"The cache of six models, 16 bits per number: {described}. "
     alt += "Mistral's stops growing at its window of 4096 tokens."
     caption = "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096."

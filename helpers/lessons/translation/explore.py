@@ -127,8 +127,8 @@ def looks(model):
         top, bottom = two_rows(ax, source, target)
         for t, s in (weights > 0.03).nonzero().tolist():
             weight, color = float(weights[t, s]), BLUE if s == true[t] or alignment is None else RED
-            look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
-            ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
+            style = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
+            ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **style)
         for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
             if not right:
                 box.set(facecolor="#F8D9CC", edgecolor=RED_INK)

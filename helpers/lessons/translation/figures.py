@@ -84,8 +84,8 @@ def batch_of_three() -> Picture:
             row += ["<pad>"] * (width - len(row))
             for j, word in enumerate(row):
                 face = "#FFC94D" if word in ("<bos>", "<eos>") else "#EAF2F8" if name == "src" else "#FFF3D6"
-                look = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
-                ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **look | {"linewidth": 0.8}))
+                style = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
+                ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **style | {"linewidth": 0.8}))
                 if word != "<pad>":
                     ax.text(j + 0.48, -i + 0.45, word, ha="center", va="center", fontsize=9.5)
         bare(ax, xlim=(-0.05, width), ylim=(-2.1, 1.05))
@@ -278,8 +278,8 @@ def beside(model) -> Picture:
         corner = state[matrix][:size, :size]
         heatmap(above, corner, cmap=SIGNED, numbers=False, title=f"{owner}: a corner of one matrix")
         rows = torch.nn.functional.normalize(state[table][ids], dim=-1)
-        look = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
-        heatmap(below, rows @ rows.T, COMPARED, COMPARED, title=f"{owner}: cosines of words", **look)
+        style = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
+        heatmap(below, rows @ rows.T, COMPARED, COMPARED, title=f"{owner}: cosines of words", **style)
     exact = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.machine(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*exact)
     figure.suptitle(line, fontsize=11)

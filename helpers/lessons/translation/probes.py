@@ -36,10 +36,10 @@ def script(row: int, sentence: str, turn: int) -> list[int]:
     twice, and row 0 contains bos once. turn: each turn gives different words; with turn 2 every script is longer than
     the number of positions, so eos never comes.
     """
-    length, known = len(sentence.split()), len(_vocabularies()[1])
+    length, V = len(sentence.split()), len(_vocabularies()[1])
     words = (LONGEST if turn else length + 3) if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
     words = 2 * LONGEST if turn == 2 else words
-    ids = [EOS + 1 + (23 * row + 7 * max(1, t) + 91 * turn) % (known - EOS - 2) for t in range(words)]
+    ids = [EOS + 1 + (23 * row + 7 * max(1, t) + 91 * turn) % (V - EOS - 2) for t in range(words)]
     return [BOS if (row, t, turn == 2) == (0, 4, False) else word for t, word in enumerate(ids)]
 
 
@@ -162,7 +162,7 @@ def exact_translations(truths, outputs):
     if passed:
         return Score(share, False, f"{words}; {evidence}", fault) if evidence else Score(share, True, words)
     if share == 1:
-        words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, because the grader has others"
+        words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, since the grader uses others"
     else:
         words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
