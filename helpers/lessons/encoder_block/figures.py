@@ -426,7 +426,7 @@ def without_feed_forward() -> Picture:
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
     """For n = 1 to `tokens`: the size of the effect on the first output that needs n words jointly, the first included.
 
-    This is the n-th mixed difference: we change the words in all 2ⁿ combinations and sum the outputs with alternating
+    This is the n-th mixed difference. We change the words in all 2ⁿ combinations and sum the outputs with alternating
     signs, so that every term that depends on fewer than n words cancels.
     kind: "softmax", or "linear" for attention without softmax.
     """

@@ -354,7 +354,7 @@ def _two_layers(ids, V, M, layers):
 
 FULL, ENOUGH = 0.10, 0.10  # nats above the line, at most: for all points, to pass the check
 NGRAM = 0.86  # nats above the line of the best n-gram (tested); models below it get points
-LUCK = 20.0  # nats below the line, summed over a text: happens to an honest model at most once in 485 million texts
+LUCK = 20.0  # nats below the line, summed over a text; an honest model gets there at most once in 485 million texts
 STILL = 1e-3  # nats; if log-probabilities change by more when later ids are changed, the model leaks
 LEAST = -30.0  # nats: any smaller log-probability counts as this one
 

@@ -139,7 +139,7 @@ class Written:
 
 @dataclass
 class Watch:
-    """Measures a model on unseen passages while it trains: call it with the model and the number of steps done."""
+    """Measures a model on unseen passages while it trains. Call it with the model and the number of steps done."""
 
     passages: int = 40
     steps: list[int] = field(default_factory=list)

@@ -104,7 +104,7 @@ def pairs_of(tokenizer: dict) -> tuple[list[tuple[bytes, bytes]], dict[bytes, in
 
 
 def bytes_of_letters() -> dict[str, int]:
-    """GPT-2's characters for bytes: a printable byte is its own character, the others are characters from 256 on."""
+    """GPT-2's characters for bytes. A printable byte is its own character, the others are characters from 256 on."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(256 + i): byte for i, byte in enumerate(hidden)}

@@ -120,7 +120,7 @@ def with_scripts(answer, args, kwargs):
 
 @view
 def batch_without_padding(args, kwargs, output):
-    """The returned batch, but with padding in tgt_in wherever tgt_out has to be padding: any ids are allowed there."""
+    """The returned batch, but with padding in tgt_in wherever tgt_out has to be padding, where any ids are allowed."""
     pairs, pad_id = (*args, *kwargs.values())[:2]
     tgt_in = output.get("tgt_in") if isinstance(output, dict) else None
     if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
@@ -139,7 +139,7 @@ def exact_translations(truths, outputs):
     """The fraction of sentences that are translated exactly: all points from 99%, none below 50%.
 
     The cases in the middle have single sentences of the first case. The last case has other sentences and scripted
-    models: an answer that ignores the script gets no points, and one that writes anything else at most half of them.
+    models. An answer that ignores the script gets no points, and one that writes anything else at most half of them.
     """
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
     right, total, in_batch = sum(a == b for a, b in pairs), len(pairs), dict(pairs)
@@ -222,7 +222,7 @@ def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
 
 
 def _without_marks(text: str) -> str:
-    """The text without special tokens: a script contains one, and the answer may write it or leave it out."""
+    """The text without special tokens, because the answer may write the one in a script or leave it out."""
     return " ".join(word for word in text.split() if word not in MARKS)
 
 
