@@ -50,17 +50,17 @@ class Lost(Exception):
 def test_a_lost_run_continues_as_if_nothing_had_happened(text, tmp_path, monkeypatch, capsys):
     recipe = dataclasses.replace(TINY, dropout=0.0)  # its mask comes from torch's global generator
     whole, run = full_size.train(GPT, text, recipe, CPU, str(tmp_path / ".."))
-    look = full_size.Training.look
+    evaluate = full_size.Training.evaluate
 
     def lose(training):
-        look(training)
+        evaluate(training)
         if training.step == 4:
             raise Lost
 
-    monkeypatch.setattr(full_size.Training, "look", lose)
+    monkeypatch.setattr(full_size.Training, "evaluate", lose)
     with pytest.raises(Lost):
         full_size.train(GPT, text, recipe, CPU, str(tmp_path))
-    monkeypatch.setattr(full_size.Training, "look", look)
+    monkeypatch.setattr(full_size.Training, "evaluate", evaluate)
     again, continued = full_size.train(GPT, text, recipe, CPU, str(tmp_path))
     assert "continues at step 4" in capsys.readouterr().out
     assert continued.validation == run.validation and continued.samples == run.samples
@@ -109,7 +109,7 @@ def test_a_run_that_overfits_stops_and_keeps_its_best_weights(tmp_path, capsys):
     assert "stopped at step" in capsys.readouterr().out and run.steps[-1] < 400 and run.best == len(run.steps) - 3
     assert run.training[-1] < run.validation[-1] - 0.5 and run.validation[-1] > run.validation[run.best] + 0.05
     training = full_size.Training(model, noise, recipe, CPU, tmp_path / "other.pt")
-    training.look()
+    training.evaluate()
     assert training.run.validation == [pytest.approx(run.validation[run.best])]
 
 

@@ -48,20 +48,20 @@ def test_the_parts_of_a_lesson_have_one_view():
 
 
 def test_some_head_is_worth_looking_at(network):
-    """Over 300 sentences the heads of TELLING have the largest mean weight on the true word, in this order."""
-    sums, batch = {relation: [] for relation in evaluation.TELLING}, evaluation.unseen(300)
+    """Over 300 sentences the heads of STRONGEST_HEAD have the largest mean weight on the true word, in this order."""
+    sums, batch = {relation: [] for relation in evaluation.STRONGEST_HEAD}, evaluation.unseen(300)
     seen = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
     for i, english in enumerate(batch.english):
         for relation, words in evaluation.relation_pairs(english).items():
             sums[relation] += [seen[:, i, :, query, key] for query, key in words]
     means = {relation: torch.stack(items).mean(dim=0) for relation, items in sums.items()}  # (L, H) each
-    assert {relation: divmod(int(mean.argmax()), 4) for relation, mean in means.items()} == evaluation.TELLING
+    assert {relation: divmod(int(mean.argmax()), 4) for relation, mean in means.items()} == evaluation.STRONGEST_HEAD
     strength = [float(mean.max()) for mean in means.values()]
     assert strength == sorted(strength, reverse=True) and strength[0] > 0.6
 
 
 def test_the_head_above_a_verb_looks_at_the_word_before_and_not_for_a_subject(network):
-    layer, head, relation = evaluation.telling_encoder_head("jane visits africa in september")
+    layer, head, relation = evaluation.head_for("jane visits africa in september")
     assert relation == "verb to the previous word"
     apart = "jane often visits africa", "the old woman often paints a white house"
     for sentence, subject, verb in zip(apart, (0, 2), (2, 4), strict=True):

@@ -1,14 +1,14 @@
-"""Text that the course makes itself: seeded grammars, so that every learner has the same sentences and no download.
+"""The course's texts. Most come from seeded grammars, so every learner has the same sentences without a download.
 
-company      lesson 1: words that share company
+company      lesson 1: sentences in which similar words have the same neighbors
 lexicon      the words of the course's translator, English and French
 translation  sentence pairs of those words, with the true alignment of every French word
-provided     the same as data, in the grader's sandbox
+provided     the same as stored data, in the grader's sandbox
 source       lesson 12: a language whose entropy rate is known exactly
 real_text    the standard library's sources, tiny Shakespeare, or any file, as characters
 
-`training_pairs()` and `unseen_pairs()` are the sentences that lesson 11 learns from and looks at: the same ones
-everywhere. `language_text()` and its kin are what lesson 12 learns from and is shown.
+`training_pairs()` and `unseen_pairs()` are the data of lesson 11, `language_text()` and the functions after it those of
+lesson 12. They are the same everywhere.
 """
 
 import functools
@@ -29,14 +29,14 @@ LANGUAGE_TEXT, LANGUAGE_PASSAGES, PASSAGE = 300_000, 200, 64
 
 
 def training_pairs() -> list[Pair]:
-    """The 20,000 sentence pairs to learn from; no adjective in them describes a noun that is held out for it."""
+    """The 20,000 sentence pairs for training, without any of the held-out adjective-noun pairs."""
     return from_lines(training_lines())
 
 
 def unseen_pairs() -> list[Pair]:
-    """Sentence pairs to look at, 500 of them, each with an adjective that no training sentence puts beside its noun.
+    """500 sentence pairs, each with an adjective-noun pair that no training sentence has.
 
-    Answers are judged by others of this kind.
+    Answers are judged by other pairs of this kind.
     """
     return from_lines(unseen_lines())
 
@@ -50,20 +50,20 @@ def unseen_lines() -> str:
 
 
 def language_text():
-    """300,000 tokens of lesson 12's language to learn from, LongTensor (300000,): the same everywhere."""
+    """The training text of lesson 12's language, LongTensor (300000,), the same everywhere."""
     return provided("language_text", lambda: _source().text(LANGUAGE_TEXT, seed=12))
 
 
 def language_symbols() -> str:
-    """The tokens of lesson 12's language, in the order of their ids: one character each."""
+    """The tokens of lesson 12's language in the order of their ids, one character each."""
     return provided("language_symbols", lambda: _source().symbols)
 
 
 def language_unseen() -> dict:
-    """200 passages of 64 tokens that are not in the text to learn from, "ids" (200, 64); each begins with a full stop.
+    """Test passages: "ids" (200, 64), each beginning with a full stop, and "nats" (200, 64).
 
-    "nats": -log of the source's own probability of each of these tokens, (200, 64), 0 for the full stop in front.
-    Answers are judged by others of this kind.
+    "nats" has -log p of each token under the source itself, and 0 for the first full stop. Answers are judged by other
+    passages of this kind.
     """
 
     def make():
@@ -74,7 +74,7 @@ def language_unseen() -> dict:
 
 
 def entropy_rate() -> float:
-    """Nats a token that nobody can beat in the long run, exactly."""
+    """The exact entropy rate of lesson 12's language, in nats per token."""
     return provided("entropy_rate", lambda: _source().entropy_rate())
 
 

@@ -1,8 +1,8 @@
-"""Lesson 1: words that share company."""
+"""Sentences of lesson 1, in which words of the same group have the same neighbors."""
 
 import random
 
-# No sentence holds two words of one group; what they share is their neighbors.
+# No sentence contains two words of a group; they only have their neighbors in common.
 COMPANY = {
     "places": ("africa", "kenya", "peru", "norway", "japan"),
     "foods": ("apples", "bread", "soup", "dessert", "rice"),
@@ -19,7 +19,7 @@ _PATTERNS = {
 def company_sentences(count: int, generator: random.Random) -> list[str]:
     """`count` sentences such as "jane visits africa by train", drawn with `generator`.
 
-    Each sentence is about one group of COMPANY and holds exactly one of its words.
+    Each sentence is about one group of COMPANY and contains exactly one of its words.
     """
     sentences = []
     for _ in range(count):
@@ -31,7 +31,7 @@ def company_sentences(count: int, generator: random.Random) -> list[str]:
 
 
 def index_words(sentences: list[str]) -> tuple[list[str], list[list[int]]]:
-    """The distinct words of lower-case sentences without marks, in order, and every sentence as a list of ids."""
+    """The sorted distinct words of lower-case sentences without punctuation, and each sentence as a list of ids."""
     words = sorted({word for sentence in sentences for word in sentence.split()})
     index = {word: i for i, word in enumerate(words)}
     return words, [[index[word] for word in sentence.split()] for sentence in sentences]

@@ -1,7 +1,4 @@
-"""The words of the course's translator: English words with their French forms.
-
-Everything is lower case.
-"""
+"""The words of the course's translator: English words with their French forms, all in lower case."""
 
 
 def _nouns(text: str) -> dict[str, tuple[str, str]]:
@@ -12,7 +9,7 @@ def _pairs(text: str) -> dict[str, str]:
     return {english: french for english, french in map(str.split, text.split(","))}
 
 
-# English noun: (French noun, its gender). Beings can be the subject of a sentence, things cannot.
+# English noun: (French noun, its gender). Beings can be subjects of any sentence, things only of "... is ...".
 ANIMALS = _nouns("""
     cat chat m, dog chien m, horse cheval m, bird oiseau m, owl hibou m, cow vache f, mouse souris f
 """)
@@ -33,7 +30,7 @@ THINGS = _nouns("""
 BEINGS = ANIMALS | PEOPLE
 NOUNS = BEINGS | THINGS
 
-# English adjective: (masculine, feminine, masculine before a vowel, before the noun?, what it is said of)
+# English adjective: (masculine, feminine, masculine before a vowel, before the noun?, kinds of nouns it can describe)
 ADJECTIVES = {
     "black": ("noir", "noire", "noir", False, "animals things"),
     "white": ("blanc", "blanche", "blanc", False, "animals things"),
@@ -64,7 +61,7 @@ ADJECTIVES = {
 NAMES = dict.fromkeys("jane anna marie sara emma".split(), "f")
 NAMES |= dict.fromkeys("tom paul omar david hugo".split(), "m")
 
-# English country or continent: (French, gender). Feminine ones take "en", masculine ones "au".
+# English country or continent: (French, gender). The preposition is "en" for feminine ones and "au" for masculine ones.
 COUNTRIES = _nouns("""
     africa afrique f, asia asie f, europe europe f, france france f, italy italie f, spain espagne f,
     germany allemagne f, norway norvège f, china chine f, india inde f, egypt égypte f, greece grèce f,
@@ -77,13 +74,13 @@ MONTHS = _pairs("""
     september septembre, october octobre, november novembre, december décembre
 """)
 
-# What is done to a noun, and what is done to a country.
+# Verbs whose object is a noun, and verbs whose object is a country.
 VERBS = _pairs("""
     sees voit, loves aime, wants veut, finds trouve, draws dessine, paints peint, watches regarde, hides cache,
     follows suit, chooses choisit, forgets oublie, describes décrit, touches touche
 """)
 PLACE_VERBS = {"visits": "visite", "leaves": "quitte", "crosses": "traverse", "loves": "aime"}
-# English verb and preposition of a place: (verb, French verb).
+# (English verb, preposition before a country): French verb.
 MOVES = {
     ("goes", "to"): "va",
     ("travels", "to"): "voyage",
@@ -101,20 +98,20 @@ DETERMINERS = {
     "my": ("mon", "ma", "mon", "mon"),
 }
 
-# An h that is silent lets the article lose its vowel; the h of "hibou" does not.
+# Before a silent h, articles are shortened as before a vowel; the h of "hibou" is not silent.
 SILENT_H = {"homme", "hôtel", "horloge", "heureux", "heureuse"}
 VOWELS = set("aàâäeéèêëiîïoôöœuùûüy")
 
 
 def starts_with_vowel(french: str) -> bool:
-    """Whether a word before `french` is shortened: before a vowel or a silent h."""
+    """Whether a word starts with a vowel or a silent h, so that an article before it is shortened."""
     return french[0] in VOWELS or french in SILENT_H
 
 
 def english_words() -> list[str]:
     """Every English word of the grammar, in code-point order."""
     words = set(NAMES) | set(COUNTRIES) | set(MONTHS) | set(NOUNS) | set(ADJECTIVES) | set(VERBS) | set(PLACE_VERBS)
-    words |= {verb for verb, _ in MOVES} | {place for _, place in MOVES} | set(ADVERBS) | set(DETERMINERS)
+    words |= {verb for verb, _ in MOVES} | {preposition for _, preposition in MOVES} | set(ADVERBS) | set(DETERMINERS)
     return sorted(words | {"an", "is", "in", "with"})
 
 

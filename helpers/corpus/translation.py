@@ -1,10 +1,9 @@
-"""English sentences and their French, from a seeded grammar that knows which word every French word comes from.
+"""English sentences with their French translations, from a seeded grammar that knows the alignment of every word.
 
     jane visits africa in september    ->    jane visite l' afrique en septembre
 
-Articles and adjectives agree with their noun, articles lose their vowel where French does so, most adjectives move
-behind the noun, and an adverb moves behind the verb. French is written in tokens, so the shortened article is a word
-of its own: "l'".
+Articles and adjectives agree with their noun, articles are shortened as in French, most adjectives move behind the
+noun, and adverbs move behind the verb. The French is tokenized, so the shortened article "l'" is a word of its own.
 """
 
 import random
@@ -13,7 +12,7 @@ import re
 from helpers.corpus import lexicon
 from helpers.corpus.provided import Pair
 
-# The kind of each word; what is said of a country and of a noun is of a kind of its own.
+# The kind of each word. Verbs have different kinds for a noun, a country, or either as their object.
 KIND = {
     word: kind
     for kind, words in {
@@ -27,8 +26,8 @@ KIND = {
         "sees": lexicon.VERBS.keys() - lexicon.PLACE_VERBS,
         "visits": lexicon.PLACE_VERBS.keys() - lexicon.VERBS,
         "loves": lexicon.VERBS.keys() & lexicon.PLACE_VERBS,
-        "goes": [verb for verb, place in lexicon.MOVES if place == "to"],
-        "lives": [verb for verb, place in lexicon.MOVES if place == "in"],
+        "goes": [verb for verb, preposition in lexicon.MOVES if preposition == "to"],
+        "lives": [verb for verb, preposition in lexicon.MOVES if preposition == "in"],
         **{word: [word] for word in ("is", "with", "in", "to")},
     }.items()
     for word in words
@@ -44,16 +43,16 @@ ADJECTIVES_OF = {
     kind: [word for word, (*_, said_of) in lexicon.ADJECTIVES.items() if kind in said_of.split()]
     for kind in ("people", "animals", "things")
 }
-ADJECTIVE_PLACE = {word: i for i, word in enumerate(lexicon.ADJECTIVES)}
-NOUN_PLACE = {word: i for i, word in enumerate(lexicon.NOUNS)}
+ADJECTIVE_INDEX = {word: i for i, word in enumerate(lexicon.ADJECTIVES)}
+NOUN_INDEX = {word: i for i, word in enumerate(lexicon.NOUNS)}
 
 
 def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -> list[Pair]:
     """`count` sentence pairs drawn with `generator`.
 
-    unseen=False: sentences to learn from; no adjective in them describes a noun that is held out for it.
-    unseen=True: sentences to test with; each has at least one held-out pair, and every third has two reorderings or
-    more, the others at most one.
+    unseen=False: sentences for training, without any held-out adjective-noun pair.
+    unseen=True: sentences for testing; each has at least one held-out pair, and every third has two or more
+    reorderings, the others at most one.
     """
     pairs: list[Pair] = []
     while len(pairs) < count:
@@ -65,12 +64,12 @@ def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -
 
 
 def is_held_out(adjective: str, noun: str) -> bool:
-    """Whether sentences to learn from never say this adjective of this noun: one pair in eight, fixed for ever."""
-    return (3 * ADJECTIVE_PLACE[adjective] + 5 * NOUN_PLACE[noun]) % 8 == 0
+    """Whether training sentences never have this adjective-noun pair; this is a fixed set of one pair in eight."""
+    return (3 * ADJECTIVE_INDEX[adjective] + 5 * NOUN_INDEX[noun]) % 8 == 0
 
 
 def _draw(generator: random.Random) -> list[str]:
-    """The words of an English sentence: a subject, what it does or is, and perhaps with what and when."""
+    """The words of a random English sentence: a subject, a predicate, and perhaps "with ..." and a month."""
 
     def pick(words) -> str:
         return generator.choice(list(words))
@@ -96,7 +95,7 @@ def _draw(generator: random.Random) -> list[str]:
     elif action == "move":
         words = [*subject, *adverb, *pick(lexicon.MOVES), pick(lexicon.COUNTRIES)]
     else:
-        if len(subject) == 1 and generator.random() < 0.4:  # "the house is white": a thing in the place of a name
+        if len(subject) == 1 and generator.random() < 0.4:  # a thing instead of a name: "the house is white"
             kind, subject = "things", phrase(pick(lexicon.THINGS))
         words = [*subject, "is", *adverb, pick(ADJECTIVES_OF[kind])]
     if action != "state" and generator.random() < 0.2:
@@ -111,9 +110,9 @@ def _kind(noun: str) -> str:
 
 
 def translate(english: str) -> Pair:
-    """The pair of an English sentence of this grammar. ValueError where the grammar does not make it.
+    """The Pair of an English sentence of this grammar. Raises ValueError for any other sentence.
 
-    Used to make the pairs and to look things up in tests and figures; the course's network never sees it.
+    Figures and tests use it as the reference; the course's network never uses it.
     """
     words = english.split(" ")
     kinds = [KIND.get(word, "?") for word in words]
@@ -148,7 +147,7 @@ def translate(english: str) -> Pair:
         elif kind == "month":
             french += [("en", at - 1), (FRENCH[word], at)]
         elif kind == "adverb" and before != "is":
-            reorderings += 1  # the verb says it
+            reorderings += 1  # its French follows the verb, which adds it
         elif kind not in ("adjective", "in", "to"):
             french.append((FRENCH[word], at))
             if before == "adverb":
@@ -159,11 +158,11 @@ def translate(english: str) -> Pair:
 
 
 def _agreeing(adjective: str, gender: str, vowel: bool = False) -> str:
-    """The form of an adjective for a gender. vowel: whether it stands before a vowel."""
+    """The form of an adjective for a gender. vowel: whether it is followed by a vowel."""
     masculine, feminine, before_vowel, _, _ = lexicon.ADJECTIVES[adjective]
     return feminine if gender == "f" else before_vowel if vowel else masculine
 
 
 def _determiner(english: str, gender: str, following: str) -> str:
-    forms = lexicon.DETERMINERS["a" if english == "an" else english]  # both, and both before a vowel
+    forms = lexicon.DETERMINERS["a" if english == "an" else english]
     return forms[(gender == "f") + 2 * lexicon.starts_with_vowel(following)]

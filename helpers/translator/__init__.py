@@ -1,17 +1,17 @@
-"""The course's translator: one small Transformer, trained before lesson 1, whose every part a learner can replace.
+"""The course's translator: a small trained Transformer, of which learners can replace every part.
 
     machine()                the trained network
-    machine(scaled_scores=f) the same network with f in that place; names as in FINISHED_PARTS
+    machine(scaled_scores=f) the same network with f in place of that part; names as in FINISHED_PARTS
     translate(network, "jane visits africa in september")
-    english, french          vocabularies: word to id (PAD 0; French also BOS 1, EOS 2)
-    FINISHED_PARTS                    the machine's own part for every replaceable name
-    state()                  the trained weights by name, float32, to load into modules of your own
+    english, french          vocabularies: word -> id (PAD 0; French also BOS 1, EOS 2)
+    FINISHED_PARTS           the translator's own function or module for every replaceable name
+    state()                  the trained weights by name, float32, to load into other modules
 
-Sizes: D_MODEL 64, NUM_HEADS 4, D_FF 128, NUM_LAYERS 2 encoder and 2 decoder blocks, MAX_LEN 24, post-norm, relu.
-Positions are lesson 2's sinusoids. Words are not multiplied by the square root of the width.
+Sizes: D_MODEL 64, NUM_HEADS 4, D_FF 128, NUM_LAYERS 2 encoder and 2 decoder blocks, MAX_LEN 24, post-norm, ReLU.
+Positions are lesson 2's sinusoids. Word vectors are not multiplied by the square root of the width.
 
-Names in the state, as `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)` has
-them (i is 0 or 1; a layer has weight and bias):
+Names in the state dict, which are those of `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers,
+max_len, pad_id=0)` (i is 0 or 1; a layer has weight and bias):
 
     encoder.tokens.weight                       (166, 64)   an Encoder, lesson 9
     encoder.positions.weight                    (24, 64)
@@ -26,7 +26,7 @@ them (i is 0 or 1; a layer has weight and bias):
     blocks.i.norm1 norm2 norm3
     unembed                                     (194, 64), (194,)
 
-`part_state("encoder.blocks.0.attention")` gives the numbers of one part under the names that the part itself uses.
+`part_state("encoder.blocks.0.attention")` returns the weights of one part under the part's own names.
 """
 
 from helpers.translator.network import FINISHED_PARTS, Parts

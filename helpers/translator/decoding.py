@@ -1,17 +1,18 @@
-"""Other ways to write a sentence with the translator: a learner's own loop, or with a cache."""
+"""Generation with a learner's parts: greedy_decode, cached_attention, or causal_mask with a KV cache."""
 
 import torch
 
-from helpers.translator.network import placed
+from helpers.translator.network import embedded
 from helpers.translator.trained import MAX_LEN, greedy
 from helpers.translator.word_ids import BOS, EOS, PAD
 
 
 @torch.no_grad()
 def write(network, src: torch.Tensor, parts: dict) -> list[int]:
-    """French ids for one English sentence (1, T_s), by the learner's greedy_decode or cached_attention if given.
+    """French ids for one English sentence (1, T_s), generated with the learner's parts.
 
-    With a causal_mask of theirs too, it is written with a cache: then one query sees more keys than there are queries.
+    parts: greedy_decode replaces the loop; cached_attention runs in it. A causal_mask is used with a cache as well,
+    because otherwise it would never make a mask for more keys than queries.
     """
     memory = network.encode(src)
     if "greedy_decode" in parts:
@@ -22,7 +23,7 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
         return greedy(network, src)[0].tolist()
 
     def attend_masked(q, k, v, cache):
-        """One query against all keys so far, under the mask that the part gives for it: (out, the cache with k, v)."""
+        """Attention of one query to all keys so far, under the learner's mask: (out, the cache extended by k and v)."""
         if cache is not None:
             k, v = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (k, v), strict=True))  # (1, H, t + 1, d_k)
         return network.parts.attend(q, k, v, network.parts.causal_mask(1, k.shape[-2]))[0], (k, v)
@@ -31,15 +32,15 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
 
 
 def _with_cache(network, memory, src, attend) -> list[int]:
-    """One word at a time, each block's self-attention through its own cache."""
+    """Generate one word at a time; each block's self-attention has its own cache."""
     ids, caches = [BOS], [None] * len(network.blocks)
     mask = (src != PAD)[:, None, None, :]
     for t in range(MAX_LEN - 1):
-        y = placed(network.parts, torch.tensor([ids]), network.tokens, network.positions)[:, t:]  # (1, 1, D)
+        y = embedded(network.parts, torch.tensor([ids]), network.tokens, network.positions)[:, t:]  # (1, 1, D)
         for i, block in enumerate(network.blocks):
             own = block.self_attention
-            made = (layer(y) for layer in (own.W_q, own.W_k, own.W_v))
-            q, k, v = (network.parts.split_heads(x, own.num_heads) for x in made)  # (1, H, 1, d_k)
+            projected = (layer(y) for layer in (own.W_q, own.W_k, own.W_v))
+            q, k, v = (network.parts.split_heads(x, own.num_heads) for x in projected)  # (1, H, 1, d_k)
             out, caches[i] = attend(q, k, v, caches[i])
             y = block.normed(block.norm1, y + own.W_o(network.parts.merge_heads(out)))
             y = block.normed(block.norm2, y + block.cross_attention(y, memory, memory, mask=mask)[0])

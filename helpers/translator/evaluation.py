@@ -1,4 +1,4 @@
-"""What the translator is worth: nats per word, exact translations, and which head tells most."""
+"""Measurements of the translator: loss in nats per word, exact translations, and attention weights."""
 
 import contextlib
 import functools
@@ -14,11 +14,11 @@ from helpers.translator.network import Parts
 from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, machine, source_batch
 from helpers.translator.word_ids import BOS, EOS, PAD, english_ids, french_ids, french_sentence
 
-MAX_WORDS = 20  # of a sentence that somebody types
-LOSS_SENTENCES = 200  # enough for a loss that one may show
-UNSEEN_SEED = 2014  # the sentences that nobody trains on
-# The head of the encoder (layer, head) with the largest mean weight for a relation, and the strongest relation first.
-TELLING = {
+MAX_WORDS = 20  # in a sentence that a learner types
+LOSS_SENTENCES = 200  # enough for a reliable loss
+UNSEEN_SEED = 2014  # of sentences that no training uses
+# For each relation the encoder head (layer, head) with the largest mean weight; the strongest relation comes first.
+STRONGEST_HEAD = {
     "article to noun": (1, 0),
     "adjective to noun": (1, 0),
     "verb to the previous word": (1, 3),
@@ -45,16 +45,16 @@ def as_batch(pairs: list[Pair]) -> Batch:
 
 @functools.lru_cache(maxsize=4)
 def unseen(count: int) -> Batch:
-    """The first `count` test sentences; none of their held-out pairs of words was in training."""
+    """The first `count` test sentences; each has an adjective-noun pair that never occurs in training."""
     return as_batch(sentence_pairs(count, random.Random(UNSEEN_SEED), unseen=True))
 
 
 @torch.no_grad()
 def nats_a_word(network, batch: Batch, shift_right=None, replaced: Mapping | None = None) -> float:
-    """Mean cross-entropy of the next French word (and the end), given the true words before it.
+    """Mean cross-entropy of the next French word (or the end), given the true words before it.
 
-    shift_right: makes the decoder's input from the targets, where it is somebody's own. replaced: parts for the loss,
-    the network's own if None.
+    shift_right: the learner's function that makes the decoder's input from the targets, if any. replaced: parts for
+    the loss; the network's own if None.
     """
     tgt_in = shift_right(batch.tgt_out, BOS) if shift_right else batch.tgt_in
     logits = network(batch.src, tgt_in)  # (B, T_t, V)
@@ -66,7 +66,7 @@ def nats_a_word(network, batch: Batch, shift_right=None, replaced: Mapping | Non
 
 
 def in_nats(loss: float) -> str:
-    """A loss with the digits that matter."""
+    """A loss as text, with more decimals the smaller it is."""
     if loss != loss:
         return "NaN"
     digits = 2 if loss >= 0.1 else 3 if loss >= 0.01 else 4 if loss >= 0.001 else 5
@@ -74,13 +74,13 @@ def in_nats(loss: float) -> str:
 
 
 def exact(network, batch: Batch) -> float:
-    """The share of sentences that come out word for word."""
+    """The fraction of sentences that are translated word for word."""
     written = [french_sentence(row) for row in greedy(network, batch.src).tolist()]
     return sum(a == b for a, b in zip(written, batch.french, strict=True)) / len(written)
 
 
 class Seen(NamedTuple):
-    """Attention weights of one run; None where a part that was replaced does not tell."""
+    """Attention weights of one run; None where a replaced part doesn't return them."""
 
     encoder: list[torch.Tensor | None]  # of each block (B, H, T_s, T_s)
     cross: torch.Tensor | None  # of the decoder's last block (B, H, T_t, T_s)
@@ -88,7 +88,7 @@ class Seen(NamedTuple):
 
 @torch.no_grad()
 def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
-    """Run the network on ids and return what its blocks looked at: the second result of each attention."""
+    """Run the network on ids and return the attention weights of its blocks."""
     with attention_weights(network) as seen:
         memory = network.encode(src)
         if tgt is not None:
@@ -100,17 +100,17 @@ def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
 
 @torch.no_grad()
 def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
-    """What the part `name` of a network reads while it encodes src (B, T_s): (B, T_s, D)."""
-    caught = []
-    hook = network.get_submodule(name).register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
+    """The input (B, T_s, D) of the network's module `name` while the network encodes src (B, T_s)."""
+    inputs = []
+    hook = network.get_submodule(name).register_forward_pre_hook(lambda _module, args: inputs.append(args[0]))
     network.encode(src)
     hook.remove()
-    return caught[0]
+    return inputs[0]
 
 
 def read_by_a_head(sentence: str, layer: int, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """What a block of the translator's encoder reads, (T, 64), and the weights of one of its heads, (16, 64) each, by
-    their names in an AttentionHead. Both count from 0."""
+    """The input (T, 64) of a block of the translator's encoder, and the weights of one of its heads, (16, 64) each,
+    under their names in an AttentionHead. layer and head count from 0."""
     network = machine()
     block = network.encoder.blocks[layer]
     x = input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))[0]
@@ -126,7 +126,7 @@ def columns_of(head: int) -> slice:
 
 @torch.no_grad()
 def ablated(heads: Iterable[tuple[int, int]]):
-    """The translator without these (block, head) of its encoder, counted from 0: their columns of W_O are zero."""
+    """The translator without these (block, head) of its encoder, counted from 0; their columns of W_O are set to 0."""
     network = machine()
     for block, head in heads:
         network.encoder.blocks[block].attention.W_o.weight[:, columns_of(head)] = 0
@@ -135,16 +135,16 @@ def ablated(heads: Iterable[tuple[int, int]]):
 
 @contextlib.contextmanager
 def attention_weights(model):
-    """Inside: a list of (name, attention weights (B, H, T_q, T_k)) of every module that returns some, in the order of
-    calls, whatever the parts are called."""
+    """A context that yields a list of (name, attention weights (B, H, T_q, T_k)), to which every module that returns
+    such weights adds in the order of calls, whatever its name."""
     seen = []
 
     def keep(_module, _args, out, name):
         if isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4:
             seen.append((name, out[1].detach()))
 
-    named = model.named_modules()
-    hooks = [module.register_forward_hook(functools.partial(keep, name=name)) for name, module in named]
+    modules = model.named_modules()
+    hooks = [module.register_forward_hook(functools.partial(keep, name=name)) for name, module in modules]
     try:
         yield seen
     finally:
@@ -153,18 +153,18 @@ def attention_weights(model):
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
-    """For each relation of TELLING the pairs (query, key) of positions in an English sentence.
+    """For each relation of STRONGEST_HEAD, the pairs (query, key) of positions in an English sentence.
 
-    The first three are what French needs to know: a gender for adjectives and articles, a country or a month for a
-    preposition. A verb is paired with the word before it, its subject or not: the head that looks there asks for no
-    subject (tests/test_translator.py).
+    Three relations matter for French: adjectives and articles need a gender, and a preposition needs a country or a
+    month. A verb is paired with the previous word even if that isn't its subject, because its head attends to the
+    previous word in either case (tests/test_translator.py).
     """
-    from helpers.corpus import lexicon  # absent in some sandboxes of the grader
+    from helpers.corpus import lexicon  # imported late, because some sandboxes of the grader don't contain it
 
     verbs = {"is", *lexicon.VERBS, *lexicon.PLACE_VERBS, *(verb for verb, _ in lexicon.MOVES)}
     nouns = lexicon.NOUNS
     words = sentence.split()
-    found = {relation: [] for relation in TELLING}
+    found = {relation: [] for relation in STRONGEST_HEAD}
     for i, word in enumerate(words):
         noun = next((n for n in range(i + 1, min(i + 3, len(words))) if words[n] in nouns), None)
         if word in lexicon.ADJECTIVES and noun is not None:
@@ -178,7 +178,7 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def telling_encoder_head(sentence: str) -> tuple[int, int, str]:
-    """(layer, head, relation): the head with the largest mean weight for a relation that the sentence holds."""
+def head_for(sentence: str) -> tuple[int, int, str]:
+    """(layer, head, relation): the strongest head for the first relation that occurs in the sentence."""
     relation = next((name for name, pairs in relation_pairs(sentence).items() if pairs), "article to noun")
-    return *TELLING[relation], relation
+    return *STRONGEST_HEAD[relation], relation

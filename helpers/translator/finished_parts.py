@@ -1,6 +1,6 @@
-"""The machine's own part for every name that a learner's answer may replace. Library calls wherever there is one.
+"""The translator's own functions for the names that a learner's answer can replace, with library calls where possible.
 
-FINISHED_PARTS[name] takes and returns what the exercise of that name does.
+Each takes and returns the same as the exercise of its name.
 """
 
 import torch
@@ -40,10 +40,10 @@ def negative_sampling_gradients(center, context, negatives):
 def sinusoidal_positions(length, d_model):
     if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
-    rates = torch.logspace(0, -4 * (d_model - 2) / d_model, d_model // 2, dtype=torch.float64)  # (D/2,)
-    angles = torch.outer(torch.arange(length, dtype=torch.float64), rates)  # (length, D/2)
-    turned = torch.polar(torch.ones_like(angles), angles)  # (length, D/2), cosine + i sine
-    return torch.view_as_real(turned).flip(-1).flatten(-2).float()  # (length, D)
+    frequencies = torch.logspace(0, -4 * (d_model - 2) / d_model, d_model // 2, dtype=torch.float64)  # (D/2,)
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)  # (length, D/2)
+    pairs = torch.polar(torch.ones_like(angles), angles)  # (length, D/2), cosine + i sine
+    return torch.view_as_real(pairs).flip(-1).flatten(-2).float()  # (length, D)
 
 
 def add_positions(x, table):
@@ -72,7 +72,7 @@ def softmax_jacobian(p):
 
 def weights_jacobian(q, K, divisor):
     p = F.softmax(F.linear(q, K) / divisor, dim=-1)  # (T,)
-    return p.unsqueeze(-1).mul(K - F.linear(p, K.T)).div(divisor)  # every key, seen from the average key
+    return p.unsqueeze(-1).mul(K - F.linear(p, K.T)).div(divisor)  # every key minus the average key
 
 
 # Lesson 5
@@ -134,7 +134,7 @@ def weighted_values(weights, V):
 
 
 def attention(Q, K, V, mask=None):
-    """Both come from F.scaled_dot_product_attention; the weights are what it makes of the unit vectors as values."""
+    """Weights from F.scaled_dot_product_attention, which returns them if the values are the unit vectors."""
     units = torch.eye(K.shape[-2], dtype=Q.dtype, device=Q.device).expand(*K.shape[:-1], K.shape[-2])
     if mask is not None:
         mask = mask.expand(*Q.shape[:-1], K.shape[-2])
@@ -161,12 +161,12 @@ def merge_heads(x):
 
 def head_importance(mha, x):
     with torch.no_grad():
-        whole = mha(x)[0]
+        complete = mha(x)[0]
         saved, width, sizes = mha.W_o.weight.detach().clone(), x.shape[-1] // mha.num_heads, []
         try:
             for head in range(mha.num_heads):
                 mha.W_o.weight[:, head * width : (head + 1) * width] = 0
-                sizes.append(torch.dist(whole, mha(x)[0]))
+                sizes.append(torch.dist(complete, mha(x)[0]))
                 mha.W_o.weight.copy_(saved)
         finally:
             mha.W_o.weight.copy_(saved)
@@ -234,11 +234,11 @@ def make_batch(pairs, pad_id, bos_id, eos_id):
         return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, pad_id)  # (B, T)
 
     sources, targets = zip(*pairs, strict=True)
-    said = columns([[bos_id, *row, eos_id] for row in targets])  # (B, T_t + 1)
+    tgt = columns([[bos_id, *row, eos_id] for row in targets])  # (B, T_t + 1)
     return {
         "src": columns(sources).long(),
-        "tgt_in": said[:, :-1].masked_fill(said[:, 1:] == pad_id, pad_id),
-        "tgt_out": said[:, 1:],
+        "tgt_in": tgt[:, :-1].masked_fill(tgt[:, 1:] == pad_id, pad_id),
+        "tgt_out": tgt[:, 1:],
     }
 
 
@@ -253,8 +253,8 @@ def noam_lr(step, d_model, warmup):
 
 
 def token_accuracy(logits, targets, pad_id):
-    asked = targets.ne(pad_id)
-    return (logits.max(dim=-1).indices.eq(targets) & asked).sum().div(asked.sum()).item()
+    real = targets.ne(pad_id)
+    return (logits.max(dim=-1).indices.eq(targets) & real).sum().div(real.sum()).item()
 
 
 def alignment(cross_weights):

@@ -1,4 +1,4 @@
-"""A replaced part, watched: its errors, its shapes and what it does to its inputs, in words."""
+"""A wrapper around a replaced part that turns its errors, wrong shapes and changed inputs into sentences."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,15 +6,15 @@ import torch
 from torch import nn
 
 from helpers.translator.network import FINISHED_PARTS
-from helpers.translator.parts import WHOLE
+from helpers.translator.parts import NOT_COMPARED
 
 
 class PartFailed(Exception):
-    """A replaced part did not do its work; the text says how."""
+    """A replaced part failed; the message says how."""
 
 
 class Unanswered(PartFailed):
-    """A replaced part is an exercise that is still open."""
+    """A replaced part is an unanswered exercise."""
 
 
 def unanswered_line(*names: str) -> str:
@@ -24,14 +24,15 @@ def unanswered_line(*names: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
+    """Names as a sentence lists them: "a", "a and b", "a, b and c"."""
     return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
 
 
 def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callable:
-    """The part, with its errors turned into PartFailed and its first result compared with the finished part's shape.
+    """The part, with its errors turned into PartFailed and the shapes of its first result compared with the finished
+    part's.
 
-    notes: what is to be said of it; ran: gets its name as soon as it runs.
+    notes: a list that gets a sentence if the part changes its inputs. ran: a set that gets the name when the part runs.
     """
     if isinstance(part, type):
         return lambda *sizes, **options: _built(name, part, sizes, options, ran)
@@ -53,10 +54,10 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
             raise PartFailed(f"Your {name} returned None. Is there a return?")
         if first:
             first = False
-            given = [(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)]
-            if not all(a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in given):
+            tensors = [(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)]
+            if not all(a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in tensors):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
-            if name not in WHOLE:
+            if name not in NOT_COMPARED:
                 _compare_shapes(name, result, FINISHED_PARTS[name](*before, **kwargs))
         return result
 
@@ -76,13 +77,14 @@ def _compare_shapes(name: str, result, expected) -> None:
                 raise PartFailed(f"Your {name} returned the shape {shapes}.")
 
 
-def _kind(thing) -> str:
-    name = type(thing).__name__
+def _kind(value) -> str:
+    """The type of a value with its article, for a sentence."""
+    name = type(value).__name__
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def short(error: BaseException) -> str:
-    """The first line of what an error says; one of the learner's own may fail to say anything."""
+    """The first line of an error's message, at most 160 characters; empty if the error's own __str__ fails."""
     try:
         return (str(error).strip().splitlines() or [""])[0][:160]
     except Exception:

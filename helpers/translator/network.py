@@ -1,7 +1,7 @@
 """The network: an encoder and a decoder whose every part can be replaced by name.
 
-Two ways in: `Transformer(...)` alone is made of FINISHED_PARTS; with `parts=Parts({"scaled_scores": f})` it calls f in
-that place. Attribute names are those of the exercises, so that its state loads into a learner's modules.
+`Transformer(...)` uses FINISHED_PARTS; with `parts=Parts({"scaled_scores": f})` it calls f instead of that part. The
+attribute names are those of the exercises, so that its state dict loads into a learner's modules.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.translator import finished_parts
-from helpers.translator.parts import OPENING, PARTS
+from helpers.translator.parts import INSIDE_ATTENTION, PARTS
 
 
 class Parts:
-    """The parts of one network: those that were replaced, and FINISHED_PARTS for all other names."""
+    """The parts of a network as attributes: the replaced ones, and FINISHED_PARTS for all other names."""
 
     def __init__(self, replaced: dict[str, Callable] | None = None):
         self.replaced = dict(replaced or {})
@@ -27,14 +27,14 @@ class Parts:
         return part
 
     def module(self, name: str, *sizes, **options) -> nn.Module:
-        """A module of that name: the replaced one, or the finished one, which then uses these parts."""
+        """A new module of the replaced class of that name, or of the finished one, which uses these parts."""
         if name in self.replaced:
             return self.replaced[name](*sizes, **options)
         return FINISHED_PARTS[name](*sizes, **options, parts=self)
 
     def attend(self, Q, K, V, mask):
-        """Attention (out, weights), through the parts that were replaced."""
-        if "attention" in self.replaced or not OPENING & set(self.replaced):
+        """Attention (out, weights), computed with the replaced parts."""
+        if "attention" in self.replaced or not INSIDE_ATTENTION & set(self.replaced):
             return self.attention(Q, K, V, mask)
         if "attention_scores" in self.replaced and "scaled_scores" not in self.replaced:
             scores = self.attention_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
@@ -63,7 +63,7 @@ class AttentionHead(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads side by side. The biases of W_q, W_k and W_v stay 0, so that a head without them is the same."""
+    """Multi-head attention. The biases of W_q, W_k and W_v stay 0, because an AttentionHead has none."""
 
     def __init__(self, d_model, num_heads, parts=None):
         super().__init__()
@@ -76,15 +76,15 @@ class MultiHeadAttention(nn.Module):
         parts, heads = self.parts, self.num_heads
         key = query if key is None else key
         value = key if value is None else value
-        given = (query, self.W_q), (key, self.W_k), (value, self.W_v)
-        Q, K, V = (parts.split_heads(parts.project(x, W.weight) + W.bias, heads) for x, W in given)  # (B, H, T, d_k)
+        inputs = (query, self.W_q), (key, self.W_k), (value, self.W_v)
+        Q, K, V = (parts.split_heads(parts.project(x, W.weight) + W.bias, heads) for x, W in inputs)  # (B, H, T, d_k)
         out, weights = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
         if "AttentionHead" in parts.replaced and key is query and value is query:
             out = self._by_heads(query, mask)
         return self.W_o(parts.merge_heads(out)), weights
 
     def _by_heads(self, x, mask):
-        """(B, H, T, d_k) from the replaced AttentionHead, one after the other."""
+        """The heads' outputs (B, H, T, d_k), computed one after the other by the replaced AttentionHead."""
         B, T, D = x.shape
         width, outs = D // self.num_heads, []
         if mask is not None:
@@ -98,7 +98,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Each token for itself: up, an activation, down."""
+    """Two linear layers with an activation in between, applied to each token separately."""
 
     def __init__(self, d_model, d_ff, activation=F.relu, parts=None):
         super().__init__()
@@ -109,7 +109,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention, then feed-forward, each added to what came in and normalized after it."""
+    """Self-attention and a feed-forward network, each with a residual connection and post-norm."""
 
     def __init__(self, d_model, num_heads, d_ff, parts=None):
         super().__init__()
@@ -127,7 +127,7 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Masked self-attention, attention to the encoder's output, feed-forward; post-norm throughout."""
+    """Masked self-attention, cross-attention to the encoder's output and a feed-forward network, all with post-norm."""
 
     def __init__(self, d_model, num_heads, d_ff, parts=None):
         super().__init__()
@@ -147,7 +147,7 @@ class DecoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Words and positions, then the blocks."""
+    """Token and position embeddings, then the blocks."""
 
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, parts=None):
         super().__init__()
@@ -157,14 +157,14 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(self.parts.module("EncoderBlock", *sizes) for _ in range(num_layers))
 
     def forward(self, ids, mask=None):
-        x = placed(self.parts, ids, self.tokens, self.positions)  # (B, T, D)
+        x = embedded(self.parts, ids, self.tokens, self.positions)  # (B, T, D)
         for block in self.blocks:
             x = block(x, mask)
         return x
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder, from ids to logits."""
+    """An encoder and a decoder, from ids to logits."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0, parts=None):
         super().__init__()
@@ -179,7 +179,7 @@ class Transformer(nn.Module):
         return self.encoder(src, self.source_mask(src))  # (B, T_s, D)
 
     def decode(self, tgt, memory, src):
-        y = placed(self.parts, tgt, self.tokens, self.positions)  # (B, T_t, D)
+        y = embedded(self.parts, tgt, self.tokens, self.positions)  # (B, T_t, D)
         self_mask = self.parts.combine_masks(self.parts.causal_mask(tgt.shape[1]), self.mask(tgt))  # (B, 1, T_t, T_t)
         for block in self.blocks:
             y, _ = block(y, memory, self_mask, self.source_mask(src))
@@ -195,8 +195,8 @@ class Transformer(nn.Module):
         return self.mask(src)[:, None, None, :]  # (B, 1, 1, T_s)
 
 
-def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
-    """Word vectors with their positions added (B, T, D)."""
+def embedded(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
+    """Word vectors plus position vectors: (B, T, D)."""
     table = positions.weight
     if "sinusoidal_positions" in parts.replaced:
         table = parts.sinusoidal_positions(*table.shape)

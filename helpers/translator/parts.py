@@ -1,6 +1,6 @@
-"""The table of the machine's parts: every name that a learner's answer may replace, lesson by lesson.
+"""The table of the translator's parts: every name that a learner's answer can replace, by lesson.
 
-The finished parts are in finished_parts.py and network.py, and what is shown of each in part_views.py, by its name.
+The finished parts are in finished_parts.py and network.py, and the views that `at_work` shows are in part_views.py.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Part:
     """One replaceable part.
 
-    view: what is shown of it, a function of part_views.py. runs: "network" inside the network or its loss; "input"
-    where its ids are made; "writing" where words are chosen one by one; "beside" in nothing but its view.
+    view: the function of part_views.py that shows it. runs: "network" inside the network or its loss, "input" where
+    its ids are made, "writing" where words are generated one by one, "beside" only in its view.
     """
 
     lesson: int
@@ -46,8 +46,8 @@ ROWS = (
 )
 PARTS = tuple(Part(lesson, name, *rest) for lesson, names, *rest in ROWS for name in names.split())
 PART = {part.name: part for part in PARTS}
-# A replaced one of these takes attention apart; without one, F.scaled_dot_product_attention does all of it.
-OPENING = {"attention_scores", "scaled_scores", "mask_scores", "masked_softmax", "softmax", "softmax_with_temperature"}
-OPENING |= {"weighted_values"}
-# They call others many times and take no tensors that could be compared, so they are never run a second time.
-WHOLE = {"leaks_future", "greedy_decode", "beam_search"}
+# If one of these is replaced, attention is computed step by step; otherwise by F.scaled_dot_product_attention.
+INSIDE_ATTENTION = {"attention_scores", "scaled_scores", "mask_scores", "masked_softmax", "softmax", "weighted_values"}
+INSIDE_ATTENTION |= {"softmax_with_temperature"}
+# These call other parts many times and get functions instead of tensors, so their results are not compared.
+NOT_COMPARED = {"leaks_future", "greedy_decode", "beam_search"}

@@ -1,4 +1,4 @@
-"""The trained network: its sizes, its numbers, and how it translates."""
+"""The trained network: its sizes, its weights, and greedy translation."""
 
 import functools
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from helpers.translator.word_ids import BOS, EOS, PAD, english, english_ids, fre
 
 D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN = 64, 4, 128, 2, 24
 SIZES = (len(english), len(french), D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN)
-POSITIONS = ("encoder.positions.weight", "positions.weight")  # sinusoids: computed, never stored
+POSITIONS = ("encoder.positions.weight", "positions.weight")  # sinusoids, which are computed and not stored
 TABLES = ("encoder.tokens", "encoder.positions", "tokens", "positions")  # nn.Embedding
 WEIGHTS = "weights.safetensors"
 
 
-class NoPlace(ValueError):
-    """The trained weights and a module's own numbers do not go together."""
+class WeightMismatch(ValueError):
+    """The trained weights don't fit the parameters of a module."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -28,17 +28,17 @@ def _stored() -> dict[str, torch.Tensor]:
     file = resources.files("helpers.translator") / WEIGHTS
     if not file.is_file():
         raise CourseError("The course's own trained weights are not here while a notebook is graded.")
-    numbers = {name: tensor.float() for name, tensor in load(file.read_bytes()).items()}
-    return numbers | dict.fromkeys(POSITIONS, sinusoidal_positions(MAX_LEN, D_MODEL))
+    weights = {name: tensor.float() for name, tensor in load(file.read_bytes()).items()}
+    return weights | dict.fromkeys(POSITIONS, sinusoidal_positions(MAX_LEN, D_MODEL))
 
 
 def state() -> dict[str, torch.Tensor]:
-    """The trained weights by name, float32; yours to change."""
+    """The trained weights by name, float32, as a copy."""
     return {name: tensor.clone() for name, tensor in _stored().items()}
 
 
 def part_state(prefix: str) -> dict[str, torch.Tensor]:
-    """The numbers of one part, such as "encoder" or "blocks.1.cross_attention", under the part's own names."""
+    """The weights of one part, such as "encoder" or "blocks.1.cross_attention", under the part's own names."""
     found = {name[len(prefix) + 1 :]: value for name, value in state().items() if name.startswith(f"{prefix}.")}
     if not found:
         raise KeyError(f"the translator has no part {prefix!r}")
@@ -46,10 +46,10 @@ def part_state(prefix: str) -> dict[str, torch.Tensor]:
 
 
 def machine(**replaced) -> torch.nn.Module:
-    """The trained network, a new one at each call, with the given functions or modules in the places of their names.
+    """A new copy of the trained network, with the given functions or modules in place of the parts of these names.
 
-    A module must have the names that the numbers have (those of `state()`); a name of its own is understood where
-    only one tensor fits it. ValueError where it does not.
+    The parameters of a module should have the names of `state()`; another name is accepted if only one tensor fits it.
+    Raises WeightMismatch if the weights don't fit.
     """
     parts = Parts(replaced)
     with torch.random.fork_rng(devices=[]):
@@ -58,11 +58,11 @@ def machine(**replaced) -> torch.nn.Module:
     return network.eval()
 
 
-def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> None:
-    """Load the numbers by name, and where a name differs, by kind of layer and shape, if these fit only one."""
+def load_into(network: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    """Load weights by name, or, where a name differs, by the kind of layer and the shape if only one tensor fits."""
     own = network.state_dict()
-    missing, spare = [n for n in own if n not in numbers], sorted(n for n in numbers if n not in own)
-    renamed = {n: numbers[n] for n in own if n in numbers}
+    missing, spare = [n for n in own if n not in weights], sorted(n for n in weights if n not in own)
+    renamed = {n: weights[n] for n in own if n in weights}
 
     def kind(name: str) -> tuple:
         layer = network.get_submodule(name.rpartition(".")[0])
@@ -70,24 +70,24 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
 
     for name in missing:
         rivals = [n for n in missing if kind(n) == kind(name)]
-        fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind(name)]
+        fits = [n for n in spare if (tuple(weights[n].shape), n.rpartition(".")[0] in TABLES) == kind(name)]
         if len(fits) != 1 or len(rivals) != 1:
-            known = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
-            raise NoPlace(f"the translator has no weights called {name}; {known}")
-        renamed[name] = numbers[fits[0]]
+            hint = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
+            raise WeightMismatch(f"the translator has no weights called {name}; {hint}")
+        renamed[name] = weights[fits[0]]
     for name, value in renamed.items():
         if value.shape != own[name].shape:
             sizes = f"{tuple(own[name].shape)}, and the translator's weights have {tuple(value.shape)}"
-            raise NoPlace(f"{name} has the shape {sizes}")
-    if left := [n for n in spare if not any(numbers[n] is value for value in renamed.values())]:
-        raise NoPlace(f"there is no {left[0]} in it, for which the translator has weights")
+            raise WeightMismatch(f"{name} has the shape {sizes}")
+    if left := [n for n in spare if not any(weights[n] is value for value in renamed.values())]:
+        raise WeightMismatch(f"there is no {left[0]} in it, for which the translator has weights")
     network.load_state_dict(renamed)
 
 
 def source_batch(sentences: list[str], encode: Callable | None = None) -> torch.Tensor:
-    """English sentences as ids (B, T), padded on the right. KeyError names a word that is not in the vocabulary.
+    """English sentences as ids (B, T), padded on the right. Raises KeyError with a word that is not in the vocabulary.
 
-    encode: (sentence, vocabulary) -> ids (T,), where somebody's own makes them.
+    encode: the learner's function (sentence, vocabulary) -> ids (T,), if any.
     """
     rows = [encode(s, english) if encode else torch.tensor(english_ids(s)) for s in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
@@ -95,7 +95,7 @@ def source_batch(sentences: list[str], encode: Callable | None = None) -> torch.
 
 @torch.no_grad()
 def greedy(network: torch.nn.Module, src: torch.Tensor, max_len: int = MAX_LEN - 1) -> torch.Tensor:
-    """The most probable next word again and again: ids (B, up to max_len + 1), starting with BOS, PAD after EOS."""
+    """Greedy generation: ids (B, up to max_len + 1) that start with BOS and have PAD after EOS."""
     memory = network.encode(src)
     tgt = torch.full((len(src), 1), BOS, device=src.device)
     done = torch.zeros(len(src), dtype=torch.bool, device=src.device)
@@ -109,5 +109,5 @@ def greedy(network: torch.nn.Module, src: torch.Tensor, max_len: int = MAX_LEN -
 
 
 def translate(network: torch.nn.Module, sentence: str) -> str:
-    """The French that the network writes for an English sentence."""
+    """The network's French translation of an English sentence."""
     return french_sentence(greedy(network, source_batch([sentence]))[0].tolist())

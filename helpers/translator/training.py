@@ -1,4 +1,4 @@
-"""`course build --weights`: train the translator from its seed and store its numbers."""
+"""`course build --weights`: train the translator from its seed and store its weights."""
 
 import random
 import time
@@ -18,11 +18,11 @@ from helpers.translator.word_ids import PAD
 from helpers.widgets.progress_bar import bar
 
 SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
-SPREAD = 0.02
+EMBEDDING_STD = 0.02
 
 
 def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer], None] | None = None) -> Transformer:
-    """A network trained from scratch: seeded, on sentences drawn as it goes, none of them twice but by chance.
+    """A network trained from scratch, on new sentences at each step, all drawn from the seed.
 
     look: called after each step with the number of steps done and the network.
     """
@@ -30,20 +30,20 @@ def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(*SIZES)
-    for name, number in network.named_parameters():
+    for name, parameter in network.named_parameters():
         if name in POSITIONS:
-            number.data.copy_(sinusoidal_positions(MAX_LEN, D_MODEL))
-            number.requires_grad_(False)
+            parameter.data.copy_(sinusoidal_positions(MAX_LEN, D_MODEL))
+            parameter.requires_grad_(False)
         elif name.endswith("tokens.weight"):
-            number.data.mul_(SPREAD)  # small, so that what a word's row ends as is what was learned
+            parameter.data.mul_(EMBEDDING_STD)  # small, so that a trained row consists mostly of what was learned
         elif name.endswith(("W_q.bias", "W_k.bias", "W_v.bias")):
-            number.data.zero_()
-            number.requires_grad_(False)
-    learned = [number for number in network.parameters() if number.requires_grad]
+            parameter.data.zero_()
+            parameter.requires_grad_(False)
+    learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learned, lr=RATE, betas=(0.9, 0.98))
 
-    # Up in a line, then down in a line.
     def rate(step):
+        """Linear warm-up, then linear decay."""
         return min((step + 1) / WARMUP, max(0.02, 1 - step / steps))
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
@@ -62,15 +62,14 @@ def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer
 
 
 def store(network: Transformer, folder: Path) -> Path:
-    """Write the numbers in float16 beside this file, or in another folder."""
+    """Write the weights in float16 to a file in a folder, and return its path."""
     path = folder / WEIGHTS
-    numbers = {name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}
-    save_file(numbers, path)
+    save_file({name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}, path)
     return path
 
 
 def build() -> None:
-    """Train, store, measure, and say so in three lines."""
+    """Train, store and measure the translator, and print the results in three lines."""
     start, cpu = time.perf_counter(), time.process_time()
     path = store(train(), Path(__file__).parent)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu

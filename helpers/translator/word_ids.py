@@ -1,4 +1,4 @@
-"""The translator's vocabularies: word to id, the ids of each language in code-point order after the special ones."""
+"""The translator's vocabularies: word -> id; special tokens come first, then the words in code-point order."""
 
 import itertools
 
@@ -11,7 +11,7 @@ english_list, french_list = list(english), list(french)
 
 
 def english_ids(sentence: str) -> list[int]:
-    """The ids of an English sentence. KeyError with the first word that is not in the vocabulary."""
+    """The ids of an English sentence. Raises KeyError with the first word that is not in the vocabulary."""
     return [english[word] for word in sentence.split()]
 
 
@@ -21,6 +21,6 @@ def french_ids(sentence: str) -> list[int]:
 
 
 def french_sentence(ids: list[int]) -> str:
-    """The words of ids, up to the first <eos>, without <bos> and <pad>."""
+    """The words of the ids up to the first <eos>, without <bos> and <pad>."""
     written = itertools.takewhile(lambda i: i != EOS, ids)
     return " ".join(french_list[i] for i in written if i not in (PAD, BOS))

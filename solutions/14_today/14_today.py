@@ -1126,7 +1126,8 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "æ
 found = published.model()
 model = Decoder(or_finished(LlamaBlock), **found.sizes)
 model.load_state_dict(or_finished(rename_llama)(found.state))
-print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperature=0.8, seed=1))
+prompt = or_finished(encode_bpe)("ROMEO:\n", found.merges)
+print(found.continued(model, prompt, 60, temperature=0.8, seed=1))
 
 # %% [markdown]
 # It writes words, lines of verse and names with a colon, but rarely makes sense for more than half a line. If you

@@ -50,7 +50,7 @@ def sentences(source, least):
     open_ones = [(BETWEEN, "", 1.0)]
     while open_ones:
         state, text, p = open_ones.pop()
-        for token, chance in source.chances(state).items():
+        for token, chance in source.probabilities(state).items():
             if p * chance < least:
                 continue
             following = source.after(state, token)
@@ -83,14 +83,14 @@ def test_every_state_has_chances_that_add_up_to_one_and_are_drawn():
     for _ in range(3000):
         state = BETWEEN
         for token in source.sentence(rng):
-            chances = source.chances(state)
+            chances = source.probabilities(state)
             assert sum(chances.values()) == pytest.approx(1) and chances[token] > 0
             kind = state if state[0] in ("between", "agreement") else None
             counts.setdefault(kind, []).append(token)
             state = source.after(state, token)
         assert state == BETWEEN
     first = counts[BETWEEN]
-    for token, chance in source.chances(BETWEEN).items():
+    for token, chance in source.probabilities(BETWEEN).items():
         assert first.count(token) / len(first) == pytest.approx(chance, abs=0.03)
 
 

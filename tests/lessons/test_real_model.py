@@ -182,8 +182,8 @@ def places(monkeypatch, tmp_path, forgetful):
     """All places that are looked at, empty; vocab.txt is made up. Returns a function that puts text into a place."""
     good = b"[PAD]\njane\n"
     folders = {
-        "beside": tmp_path / "here" / model_files.BESIDE,
-        "cache": tmp_path / "cache" / model_files.BESIDE,
+        "beside": tmp_path / "here" / model_files.FOLDER,
+        "cache": tmp_path / "cache" / model_files.FOLDER,
         "package": tmp_path / "package" / "model",
         "hub": tmp_path / "hub" / model_files.HUB_NAME / "snapshots" / "abc",
     }
@@ -253,7 +253,7 @@ def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
     said = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
     assert model_files.find(model_files.PIECES, said.append) is None
-    assert "left aside" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
+    assert "not used" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
 
 
 def test_offline_asks_nobody(places, monkeypatch):
@@ -268,7 +268,7 @@ def test_without_the_file_a_stand_in_says_what_to_do(places, capsys):
     assert pretrained.HOW_TO in said and "means nothing" in said and said.count("\n") == 2
     assert not pretrained.is_real()
     assert len(blocks.rename_weights(state)) == 6 * 16
-    assert isinstance(figures.gallery(), figures.Quiet) and pretrained.HOW_TO in repr(figures.gallery())
+    assert isinstance(figures.gallery(), figures.MissingWeights) and pretrained.HOW_TO in repr(figures.gallery())
 
 
 # ---------------------------------------------------------------- the lesson runs everywhere

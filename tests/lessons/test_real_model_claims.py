@@ -174,7 +174,7 @@ def test_no_threshold_parts_right_answers_from_wrong_ones(text):
 def test_training_blended_more(text):
     assert "Before training a word keeps about three quarters whatever the length of its sentence" in text
     assert "before training a word keeps 0.77 (3 words) and 0.74 (12 words)" in text
-    shares = figures.own_shares_at_the_top()
+    shares = figures.own_influences()
     assert shares["trained"] == pytest.approx([0.47, 0.30, 0.22], abs=0.03)
     assert shares["untrained"][0] == pytest.approx(0.77, abs=0.03)
     assert shares["untrained"][2] == pytest.approx(0.74, abs=0.03)

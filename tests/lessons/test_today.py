@@ -162,7 +162,7 @@ def test_a_published_model_writes_in_the_learners_blocks_what_it_writes_in_the_l
     ids = torch.tensor([tokenizer.encode(text).ids])
     written = theirs.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
     assert mine.write(ids, 8)[0].tolist() == written
-    assert found.continued(mine, text, 8, blocks.encode_bpe) == tokenizer.decode(written)
+    assert found.continued(mine, blocks.encode_bpe(text, found.merges), 8) == tokenizer.decode(written)
 
 
 def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
@@ -176,7 +176,7 @@ def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
         ({"hidden_act": "gelu"}, "silu"),
         ({"model_type": "gemma"}, "Llama's"),
         ({"head_dim": 16}, "width"),
-        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "rotations"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "RoPE"),
     ):
         with pytest.raises(ValueError, match=said):
             published.sizes_of(config | change)
@@ -193,7 +193,8 @@ def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what
     line, strange = "I pray you, sir, tell me what is the matter.\n", "0x7f [kernel] panic: {not} syncing; @@ -1,3 +1,9"
     assert small_writer.nats_a_byte(mine, line * 9, found.merges) < 1.5
     assert small_writer.nats_a_byte(mine, strange * 9, found.merges) > 3
-    drawn = [found.continued(mine, "ROMEO:\n", 30, blocks.encode_bpe, 0.8, seed) for seed in (0, 1, 1)]
+    prompt = blocks.encode_bpe("ROMEO:\n", found.merges)
+    drawn = [found.continued(mine, prompt, 30, 0.8, seed) for seed in (0, 1, 1)]
     assert drawn[0] != drawn[1] == drawn[2] and all(text.startswith("ROMEO:\n") for text in drawn)
     files = list(published.WRITER.iterdir())
     assert sorted(file.name for file in files) == sorted(published.FILES)
@@ -257,7 +258,7 @@ def test_two_norms_on_the_translators_words():
 
 def test_what_a_stack_hears_is_what_the_explorer_says():
     for window, sinks, layers in ((3, 0, 1), (3, 0, 3), (3, 1, 2), (2, 2, 3)):
-        mask = blocks.sliding_window_mask(explore.PLACES, window=window, sinks=sinks)
+        mask = blocks.sliding_window_mask(explore.TOKENS, window=window, sinks=sinks)
         heard = reach(blocks.LlamaBlock, mask, layers)
         assert heard == explore.seen_through(window, sinks, layers)[-1].nonzero().flatten().tolist()
         if sinks == 0:

@@ -1,4 +1,4 @@
-"""Figures of lesson 10: teacher forcing, cross-attention, beams, what is cut before a draw, and the cache."""
+"""Figures of lesson 10: teacher forcing, cross-attention, the probabilities of the next word, and the KV cache."""
 
 import functools
 from typing import NamedTuple
@@ -20,23 +20,23 @@ from helpers.translator.word_ids import french_list, french_sentence
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
-STEPS, SENTENCES = 40, 40  # of the two trainings
-SMALL = {  # a model of three words: what may follow each prefix
+STEPS, SENTENCES = 40, 40  # of the two training runs
+SMALL = {  # a small model: the probabilities of the next word after each prefix
     ("<bos>",): {"le": 0.6, "la": 0.4},
     ("<bos>", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
     ("<bos>", "la"): {"reine": 0.9, "mer": 0.1},
 }
 SHOWN = 14  # of the most likely words
 D, HEADS, D_FF = 64, 4, 128  # the translator's widths
-LENGTHS = (4, 8, 16, 32, 64)  # words that are written with a cache and without
+LENGTHS = (4, 8, 16, 32, 64)  # numbers of words to generate, with a cache and without
 
 
 def teacher_forcing() -> Picture:
     words = FRENCH.split()
-    reads, says = ["<bos>", *words], [*words, "<eos>"]
+    reads, predicts = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
     tokens(ax, reads, range(len(reads)), 0, [0.84] * len(reads))
-    tokens(ax, says, range(len(says)), 2, [0.84] * len(says), **TARGET)
+    tokens(ax, predicts, range(len(predicts)), 2, [0.84] * len(predicts), **TARGET)
     for t in range(len(reads)):
         for earlier in range(t + 1):
             own = earlier == t
@@ -45,7 +45,7 @@ def teacher_forcing() -> Picture:
     for y, text in ((0, "reads"), (2, "predicts"), (-0.42, "position")):
         ax.text(-0.6, y, text, ha="right", va="center", fontsize=10.5)
     bare(ax, xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
-    pairs = ", ".join(f"{t}: reads {a}, predicts {b}" for t, (a, b) in enumerate(zip(reads, says, strict=True)))
+    pairs = ", ".join(f"{t}: reads {a}, predicts {b}" for t, (a, b) in enumerate(zip(reads, predicts, strict=True)))
     alt = f"Two rows of seven words, one shifted against the other. Position {pairs}. Each predicted word depends on "
     alt += "the word below it and on all words to the left of that one, never on one to the right."
     caption = "Figure 10.1. Teacher forcing: each position attends to the true words so far and predicts the next one."
@@ -53,7 +53,7 @@ def teacher_forcing() -> Picture:
 
 
 class Training(NamedTuple):
-    """A small Transformer's loss curve, how many of its own sentences it writes word for word, and one of them."""
+    """A small Transformer's loss curve, how many of its training sentences it translates exactly, and a translation."""
 
     curve: list[float]
     right: int
@@ -61,7 +61,7 @@ class Training(NamedTuple):
 
 
 def trained_with(loss_of) -> Training:
-    """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
+    """Train a small Transformer with loss_of(model, src, tgt, pad_id), always from the same initialization."""
     batch = evaluation.unseen(SENTENCES)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)  # (B, T_t + 1): bos, words, eos, padding
     with torch.random.fork_rng(devices=[]):
@@ -76,26 +76,26 @@ def trained_with(loss_of) -> Training:
         curve.append(loss.item())
     rows = translator.greedy(model.eval(), batch.src, 14).tolist()
     right = sum(french_sentence(row) == french for row, french in zip(rows, batch.french, strict=True))
-    return Training(curve, right, " ".join(_names(rows[1][1:8])))
+    return Training(curve, right, " ".join(words_of(rows[1][1:8])))
 
 
 @functools.lru_cache(maxsize=1)
 def trained_to_copy() -> Training:
-    """With the bug of exercise 10.2: what is asked for is what is read."""
+    """The run with the bug of exercise 10.2, where the decoder's input contains the word that it has to predict."""
     return trained_with(lambda model, src, tgt, pad_id: F.cross_entropy(model(src, tgt).mT, tgt, ignore_index=pad_id))
 
 
 def two_trainings(fixed_loss) -> Picture:
-    """The loss of a run with the bug and of one with fixed_loss, and what both models write by themselves."""
+    """The loss of a run with the bug and of one with fixed_loss, and what both models generate by themselves."""
     results = {"your loss": trained_with(fixed_loss), "loss with the bug": trained_to_copy()}
     figure, ax = new_figure(7.6, 3.4)
-    said, look = [], {"textcoords": "offset points", "va": "center"}
-    # The two ends lie close together, so that one name stands above its own and one below.
+    described, style = [], {"textcoords": "offset points", "va": "center"}
+    # The two curves end close together, so one label is above its curve's end and the other below.
     for (name, found), color, lift in zip(results.items(), (BLUE, ORANGE), (12, -12), strict=True):
         ax.plot(found.curve, color=color, lw=2)
         words, end = f"{name}: {found.curve[-1]:.2f}", (len(found.curve), found.curve[-1])
-        ax.annotate(words, end, (6, lift), color=color, **look)
-        said.append(
+        ax.annotate(words, end, (6, lift), color=color, **style)
+        described.append(
             f"{name}, loss {found.curve[0]:.1f} at the start and {found.curve[-1]:.2f} at the end, writes "
             f"{found.right} of its {SENTENCES} sentences, and for the second “{found.written}”"
         )
@@ -104,7 +104,7 @@ def two_trainings(fixed_loss) -> Picture:
     lines = [f"{name}: {found.right} of {SENTENCES} sentences correct" for name, found in results.items()]
     lines += [f"{name}: {found.written}" for name, found in results.items()]
     ax.text(0.99, 0.98, "\n".join(lines), transform=ax.transAxes, ha="right", va="top", fontsize=10)
-    alt = f"Loss of two training runs. {'; '.join(said)}."
+    alt = f"Loss of two training runs. {'; '.join(described)}."
     caption = "Figure 10.2. The model that reads what it has to predict has the lower loss, and cannot write even the "
     caption += "sentences that it was trained on."
     return Picture(figure, alt, caption)
@@ -113,21 +113,21 @@ def two_trainings(fixed_loss) -> Picture:
 @torch.no_grad()
 def with_source_hidden(english: str, french: str) -> list[tuple[str, float, float]]:
     """For each word that the decoder has to predict: the word, its probability, and its probability when that position
-    alone may not attend to the source, in any block."""
+    alone can't attend to the source in any block."""
     network, src = translator.machine(), translator.source_batch([english])
     names, ids = [*french.split(), "<eos>"], [translator.french[word] for word in french.split()]
-    says, reads = [*ids, translator.EOS], torch.tensor([[translator.BOS, *ids]])  # (1, T_t)
+    targets, reads = [*ids, translator.EOS], torch.tensor([[translator.BOS, *ids]])  # reads: (1, T_t)
     memory = network.encode(src)  # (1, T_s, D)
 
     def probability(position, hide):
-        mask = torch.ones(1, 1, len(says), src.shape[1], dtype=torch.bool)  # (1, 1, T_t, T_s)
+        mask = torch.ones(1, 1, len(targets), src.shape[1], dtype=torch.bool)  # (1, 1, T_t, T_s)
         mask[:, :, position] = not hide
         # The block's arguments are y, memory and the two masks.
-        hooks = [block.register_forward_pre_hook(lambda _, given: (*given[:3], mask)) for block in network.blocks]
+        hooks = [block.register_forward_pre_hook(lambda _, args: (*args[:3], mask)) for block in network.blocks]
         logits = network.decode(reads, memory, src)  # (1, T_t, V)
         for hook in hooks:
             hook.remove()
-        return torch.softmax(logits[0, position], dim=-1)[says[position]].item()
+        return torch.softmax(logits[0, position], dim=-1)[targets[position]].item()
 
     return [(name, probability(t, False), probability(t, True)) for t, name in enumerate(names)]
 
@@ -137,17 +137,17 @@ def cross_attention() -> Picture:
     tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in french)]])  # (1, T_t)
     seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
     weights = seen.cross[0].mean(dim=0)  # (T_t, T_s), of the last block
-    reads, says = ["<bos>", *french], [*french, "<eos>"]
+    reads, predicts = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
-    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, tilted=True)
+    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, predicts, strict=True)], english, tilted=True)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
-    hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
-    bars(right, says, hidden, ".3f", across=True, xlim=(0, 1.25), xlabel="probability of the correct word")
+    hidden = [p_hidden for _, _, p_hidden in with_source_hidden(ENGLISH, FRENCH)]
+    bars(right, predicts, hidden, ".3f", across=True, xlim=(0, 1.25), xlabel="probability of the correct word")
     right.set_title("source hidden from this position", fontsize=11)
-    best = zip(reads, says, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
+    best = zip(reads, predicts, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     most = [f"{read} (next: {say}) to {english[key]} {weight:.2f}" for read, say, key, weight in best]
-    needs = named(says, hidden, ".3f")
+    needs = named(predicts, hidden, ".3f")
     alt = "Left: cross-attention of the translator's last block, 7 target positions by 5 source words. Largest weight "
     alt += f"of each row: {', '.join(most)}. Right: probability of the correct next word when the source is hidden "
     alt += f"from that position: {needs}. With the source all are 1.000."
@@ -164,13 +164,13 @@ def first_word_logits() -> torch.Tensor:
         return network(src, torch.tensor([[translator.BOS]]))[0, -1]  # (V,)
 
 
-def _names(order) -> list[str]:
+def words_of(order) -> list[str]:
     return [french_list[int(i)] for i in order]
 
 
 def next_words() -> Picture:
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
-    names = _names(order[:SHOWN])
+    names = words_of(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
     bars(ax, names[:SHOWN], p[:SHOWN], [f"{x:.2f}" if x >= 0.005 else "" for x in p[:SHOWN]], ylabel="probability")
     tilt(ax)
@@ -181,16 +181,17 @@ def next_words() -> Picture:
     return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
 
-def cache_cells(length: int = 7) -> Picture:
-    words = ["<bos>", *FRENCH.split()][:length]
+def cache_cells() -> Picture:
+    words = ["<bos>", *FRENCH.split()]
+    length = len(words)
     figure, axes = new_figure(8.4, 3.9, columns=2)
     seen = torch.ones(length, length).tril().bool()
-    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
+    style = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
-        news = "only the last is new" if first else "all recomputed"
-        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", ylabel="queries", **look)
+        note = "only the last is new" if first else "all recomputed"
+        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {note}", ylabel="queries", **style)
         for i, j in seen[:first].nonzero().tolist():
             ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
     full = length * (length + 1) // 2
@@ -200,8 +201,8 @@ def cache_cells(length: int = 7) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def one_row(block, x, cache, attend):
-    """A block for new words x (1, T_new, D), earlier keys and values in the cache."""
+def cached_block(block, x, cache, attend):
+    """The output of a block for new words x (1, T_new, D), with earlier keys and values cached, and the new cache."""
     mha = block.attention
     q, k, v = (split_heads(W(x), HEADS) for W in (mha.W_q, mha.W_k, mha.W_v))  # (1, H, T_new, d_k) each
     out, cache = attend(q, k, v, cache)
@@ -210,22 +211,25 @@ def one_row(block, x, cache, attend):
 
 
 def counted_macs(length: int, attend=None) -> int:
-    """Counted while one block writes `length` words: each step all rows again, or with `attend` the new row alone."""
+    """Multiply-adds, counted while one block runs for each of `length` generated words.
+
+    attend: a function such as cached_attention, so that each step computes the new row alone; all rows if None.
+    """
     with torch.random.fork_rng(devices=[]):
         block = EncoderBlock(D, HEADS, D_FF).eval()
     x, cache = torch.zeros(1, length, D), None
-    # The plain form of scaled_dot_product_attention, whose products the counter knows.
+    # FlopCounterMode counts the matrix products of the MATH backend.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for t in range(1, length + 1):
             if attend is None:
                 block(x[:, :t], causal_mask(t))
             else:
-                _, cache = one_row(block, x[:, t - 1 : t], cache, attend)
+                _, cache = cached_block(block, x[:, t - 1 : t], cache, attend)
     return counter.get_total_flops() // 2
 
 
 def cache_saving(attend) -> Picture:
-    """Multiplications of one block that writes T words, without a cache and with `attend` as cached_attention."""
+    """Multiply-adds of one block while T words are generated, without a cache and with the cache of `attend`."""
     plain = [counted_macs(T) for T in LENGTHS]
     cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
@@ -239,9 +243,9 @@ def cache_saving(attend) -> Picture:
     ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
     ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
-    saved = zip(LENGTHS, plain, cached, strict=True)
-    said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
-    alt = f"Multiplications of one block while it writes, without and with a cache: {said}."
+    rows = zip(LENGTHS, plain, cached, strict=True)
+    described = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in rows)
+    alt = f"Multiplications of one block while it writes, without and with a cache: {described}."
     caption = "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
     caption += "Between the lines: how many times more work it is without a cache."
     return Picture(figure, alt, caption)

@@ -1,4 +1,4 @@
-"""Lesson 10. Beside learner code: the stubs and scenarios. Only on numbers: the view."""
+"""Stub and scenarios of lesson 10's checks, which run next to learner code, and a view, which sees only numbers."""
 
 import itertools
 
@@ -9,14 +9,14 @@ from helpers.checking.scenarios import WrongParts, causal_logits, loaded_module,
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 from helpers.checking.vocabulary import Call
 
-MOST_STEPS, MOST_WORDS = 500, 200  # of one search and of one prefix: far more than any right answer needs
+MOST_STEPS, MOST_WORDS = 500, 200  # calls per search and words per prefix: far more than any correct answer needs
 
-# ---------------------------------------------------------------- beside learner code
+# ---------------------------------------------------------------- next to learner code
 
 
 @stub
 def step_from_table(table):
-    """step(prefix (1, t)) -> logits (1, V): a row of `table` (rows, V), chosen by all words of the prefix."""
+    """step(prefix (1, t)) -> logits (1, V): a row of `table` (rows, V) that depends on all words of the prefix."""
 
     calls = itertools.count(1)
 
@@ -33,8 +33,8 @@ def step_from_table(table):
 
 @scenario
 def with_model_from_table(answer, args, kwargs):
-    """args = (table, src, tgt, pad_id): answer(model, src, tgt, pad_id) for a causal model that reads its logits off
-    `table` (rows, V): the row at place t is chosen by src and by the words of tgt up to t."""
+    """args = (table, src, tgt, pad_id): answer(model, src, tgt, pad_id) for a causal model that takes its logits from
+    `table` (rows, V): src and the words of tgt up to position t determine the row of position t."""
     table, *rest = args
 
     def model(src, tgt):
@@ -49,8 +49,8 @@ def with_model_from_table(answer, args, kwargs):
 def in_pieces(answer, args, kwargs):
     """args = (q, k, v, pieces): feed the tokens piece by piece through the cache -> all outputs, (B, H, T, d).
 
-    With again=True each cache is continued in a second direction too, before the first one and after it, whose outputs
-    come last.
+    With again=True each cache is also continued with other tokens, once before its own continuation and once after it;
+    the outputs of the second time are appended. They are wrong if the answer changes the cache that it is given.
     """
     q, k, v, pieces = args
     outs, others, cache = [], [], None
@@ -58,16 +58,16 @@ def in_pieces(answer, args, kwargs):
         other = [x.flip(-1) + 1 for x in piece] if kwargs.get("again") else None
         if other:
             _pair(answer(*other, cache))
-        out, after = _pair(answer(*piece, cache))
+        out, new_cache = _pair(answer(*piece, cache))
         if other:
             others.append(_pair(answer(*other, cache))[0])
         outs.append(out)
-        cache = after
+        cache = new_cache
     return torch.cat([*outs, *others], dim=-2), []
 
 
 def _pair(returned):
-    """What cached_attention returned, where that is a pair with a tensor in front. WrongParts says what it is else."""
+    """The result of cached_attention if it is a pair that starts with a tensor; otherwise raises WrongParts."""
     kind = f"a {type(returned).__name__}"
     if isinstance(returned, (tuple, list)):
         if len(returned) == 2 and isinstance(returned[0], torch.Tensor):
@@ -78,19 +78,19 @@ def _pair(returned):
 
 @scenario
 def work_of_one_more(answer, args, kwargs):
-    """args = (q, k, v): feed the tokens one by one, and count the products of the call for the last one."""
+    """args = (q, k, v): feed the tokens one by one, and count the multiply-adds of the call for the last token."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     q, k, v = args
     cache = None
-    # The plain form of scaled_dot_product_attention, whose products the counter knows.
+    # FlopCounterMode counts the matrix products of the MATH backend.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         for t in range(q.shape[-2] - 1):
             _, cache = _pair(answer(*(x[..., t : t + 1, :] for x in (q, k, v)), cache))
         with FlopCounterMode(display=False) as counter:
             _, seen = tensors_alive(answer, *(x[..., -1:, :] for x in (q, k, v)), cache)
-    require_in_sight(seen.made, q.shape[:-1].numel(), "the work")  # at least a score of each key
+    require_in_sight(seen.made, q.shape[:-1].numel(), "the work")  # at least one score per key
     return {"products": counter.get_total_flops() // 2}, []
 
 
@@ -98,22 +98,22 @@ def work_of_one_more(answer, args, kwargs):
 def encoded_and_decoded(answer, args, kwargs):
     """args = (init_args, state, src, tgt, other): a Transformer's methods, called one after the other.
 
-    Returns the memory of src (zeros at its padding, of which nothing is promised), the logits from it after `other` was
-    encoded as well, and the logits from a memory that no encoder made. pad_id is 0.
+    Returns the memory of src (with zeros at padding, where any values are allowed), the logits from that memory after
+    `other` was encoded as well, and the logits from a memory that no encoder produced. pad_id is 0.
     """
     init, state, src, tgt, other = args
     model, leaves = loaded_module(False, answer, Call((), {}, init, state))
     memory, _ = model.encode(src), model.encode(other)
-    made = memory.masked_fill((src == 0)[..., None], 0.0)
-    return [made, model.decode(tgt, memory, src), model.decode(tgt=tgt, memory=-memory, src=src)], leaves
+    without_padding = memory.masked_fill((src == 0)[..., None], 0.0)
+    return [without_padding, model.decode(tgt, memory, src), model.decode(tgt=tgt, memory=-memory, src=src)], leaves
 
 
-# ---------------------------------------------------------------- only on numbers
+# ---------------------------------------------------------------- on numbers only
 
 
 @view
 def work_of_a_row(args, kwargs, output):
-    """Two products of T · d numbers for each head; four times as many are generous (none are seen where none are made
-    by a matrix product)."""
+    """Whether one more token costs about 2 · T · d multiply-adds per head. Four times as many are allowed, and only
+    those of matrix products are counted."""
     B, H, T, d = args[0].shape
     return {"one more token costs about one row of products": output["products"] <= 4 * 2 * B * H * T * d}

@@ -1,6 +1,6 @@
-"""Figures of lesson 9: norms, residual connections over depth, who depends on whom, and what a block costs.
+"""Figures of lesson 9: norms, residual connections over depth, dependencies between tokens, and the cost of a block.
 
-The networks here are torch's own layers in hand-made arrangements: no block of this lesson.
+The networks here are PyTorch layers arranged by hand, so no figure needs a block that the lesson asks for.
 """
 
 import functools
@@ -22,21 +22,21 @@ SENTENCE = "jane visits africa in september"
 WORDS = SENTENCE.split()
 WIDTH = 32
 BARE = "pre-norm, no final norm"
-# How each arrangement is drawn and named, in every figure of this lesson.
+# The name, color and line style of each arrangement, in every figure of this lesson.
 KINDS = {
     "no residual": (RED, ":"),
     "residual, no norm": (ORANGE, "--"),
     "post-norm": (BLUE, "-"),
     "pre-norm": (GREEN, "-"),
 }
-BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
-REPAIRED = "your fix"
-LOOKS = {**KINDS, BUG: (PINK, "-."), REPAIRED: ("black", ":")}
-TRACED = 12  # blocks
+BUG = "residual after norm"  # in exercise 9.4: the residual is taken from the normalized input
+YOUR_FIX = "your fix"
+LOOKS = {**KINDS, BUG: (PINK, "-."), YOUR_FIX: ("black", ":")}
+TRACED = 12  # blocks in the figures that trace a word
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
-    """What enters the translator's first block: word plus position, (T, 64)."""
+    """The input of the translator's first block, word vectors plus position vectors: (T, 64)."""
     return evaluation.input_of(translator.machine(), "encoder.blocks.0", translator.source_batch([sentence]))[0]
 
 
@@ -133,7 +133,7 @@ def recipe(kind: str, x, norm, sublayer):
 
 
 def arranged(kind: str):
-    """A block in one of the arrangements of LOOKS, called as fixed_block is."""
+    """A block in one of the arrangements of LOOKS, with the signature of fixed_block."""
 
     def block(x, attention, feed_forward, norm1, norm2):
         x = recipe(kind, x, norm1, lambda z: attention(z)[0])
@@ -144,7 +144,7 @@ def arranged(kind: str):
 
 @torch.no_grad()
 def loss_when_rewired(kind: str) -> float:
-    """The translator's loss in nats per word on 200 unseen sentences, its encoder blocks in an arrangement of LOOKS."""
+    """The translator's loss in nats per word on 200 unseen sentences, with its encoder blocks arranged as in LOOKS."""
 
     class Rewired(translator.FINISHED_PARTS["EncoderBlock"]):
         def forward(self, x, mask=None):
@@ -157,9 +157,9 @@ def loss_when_rewired(kind: str) -> float:
 def layers(
     depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, dtype: torch.dtype = torch.float32
 ) -> list[tuple]:
-    """Untrained (attention, feed-forward) pairs whose matrices start by Glorot and Bengio's rule, times `gain`.
+    """Untrained (attention, feed-forward) pairs with Glorot initialization, multiplied by `gain`.
 
-    dtype: of the same numbers, drawn in float32.
+    dtype: of the weights, which are always drawn in float32, so that their values are the same.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -177,8 +177,10 @@ def layers(
 
 
 def climb(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
-    """The stream (B, T, D) before the first block and after each. block: of `arranged`, or a function such as
-    fixed_block."""
+    """The residual stream (B, T, D) before the first block and after each block.
+
+    block: a function such as fixed_block, or one that `arranged` returns.
+    """
     norm, stream = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:]), [x]
     for attention, feed in pairs:
 
@@ -189,13 +191,14 @@ def climb(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
     return stream
 
 
-def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, last_norm: bool = True):
-    """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of the outputs.
+def gradients(kind: str, depth: int, width: int = WIDTH, seed: int = 0, last_norm: bool = True):
+    """Gradient norms of a random weighted sum of the outputs: along the residual stream (depth + 1,), and at the
+    weights of the last block's first feed-forward layer ().
 
     last_norm: whether one more norm follows the stack; a post-norm stack ends with a norm anyway.
-    In float64, because where no norm bounds the scores, float32 gradients of the softmax are mere rounding.
+    Computed in float64, because float32 gradients of the softmax are mere rounding where no norm bounds the scores.
     """
-    pairs = layers(depth, width, gain, seed, torch.float64)
+    pairs = layers(depth, width, seed=seed, dtype=torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
     x = torch.randn(2, 5, width, generator=generator).double().requires_grad_()
     stream = climb(arranged(kind), pairs, x)
@@ -207,16 +210,16 @@ def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed
 
 @functools.lru_cache(maxsize=1)
 def measured_gradients() -> tuple[dict, dict]:
-    """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
+    """By kind: gradient norms along the stream of 24 blocks; gradient norms at the last block's weights, by depth."""
     runs = {kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]) for kind in KINDS}
     along = {kind: run.log().mean(0).exp() for kind, run in runs.items()}
     depths = (1, 2, 4, 8, 16, 32)
 
-    def weights(kind, depth, norm):
+    def mean_at_weights(kind, depth, norm):
         return sum(float(gradients(kind, depth, seed=seed, last_norm=norm)[1]) for seed in range(3)) / 3
 
     kinds = (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
-    last = {name: [weights(kind, depth, name != BARE) for depth in depths] for name, kind in kinds}
+    last = {name: [mean_at_weights(kind, depth, name != BARE) for depth in depths] for name, kind in kinds}
     return along, {"depths": depths, **last}
 
 
@@ -226,8 +229,8 @@ def gradients_over_depth() -> Picture:
     curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
     left.set(xlabel="after block", title="residual stream of 24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
-    looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
-    for kind, (color, line) in looks.items():
+    styles = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
+    for kind, (color, line) in styles.items():
         name = "pre-norm and a final norm" if kind == "pre-norm" else kind
         right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=name)
     start = last["pre-norm"][0]
@@ -254,67 +257,67 @@ def _short(value) -> str:
 
 
 def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
-    """How well a linear map from x (N, D) predicts y (N, E) on the half that it was not fitted to: R², at least 0."""
+    """R² of a linear map from x (N, D) to y (N, E), fitted to one half and tested on the other, but at least 0."""
     x, y = torch.cat([x, torch.ones(len(x), 1)], dim=1).double(), y.double()
     half = len(x) // 2
-    # Normalized rows add up to 0, so a column is one too many: the driver has to know of ranks.
+    # Normalized rows sum to 0, so the columns are linearly dependent, and the driver must handle rank deficiency.
     W = torch.linalg.lstsq(x[:half], y[:half], rcond=1e-6, driver="gelsd").solution
-    missed = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
-    return max(0.0, 1 - float(missed))
+    unexplained = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
+    return max(0.0, 1 - float(unexplained))
 
 
 def random_words() -> torch.Tensor:
-    """The sentences (1000, 6, WIDTH) that are sent through untrained blocks; with 200 a fit would find too little."""
+    """The random sentences (1000, 6, WIDTH) for the untrained blocks; 200 would be too few to fit a linear map."""
     return torch.randn(1000, 6, WIDTH, generator=torch.Generator().manual_seed(5))
 
 
 def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
-    """After each block: (fraction of the word vectors that a linear map recovers, fraction that differs by token)."""
+    """After each block: (R² of a linear map back to the word vectors, fraction of the variance between tokens)."""
     start, rows = stream[0].flatten(0, 1), []
     for x in stream[1:]:
-        own = x - x.mean(dim=1, keepdim=True)
-        rows.append((recovered(x.flatten(0, 1), start), float(own.pow(2).sum() / x.pow(2).sum())))
+        centered = x - x.mean(dim=1, keepdim=True)
+        rows.append((recovered(x.flatten(0, 1), start), float(centered.pow(2).sum() / x.pow(2).sum())))
     return rows
 
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
 def measured_traces() -> dict[str, list[tuple[float, float]]]:
-    """`traces` of twelve untrained blocks, by kind."""
+    """`traces` of twelve untrained blocks for each kind of arrangement."""
     kinds = ("no residual", "post-norm", "pre-norm", BUG)
     return {kind: traces(climb(arranged(kind), layers(TRACED), random_words())) for kind in kinds}
 
 
 @torch.no_grad()
 def traces_of_words(fixed_block=None) -> Picture:
-    """How much of the word below is left above, and how different the tokens still are, block by block.
+    """How much of each word is left after each block, and how different the tokens still are.
 
-    With fixed_block: the block with the bug, the two orders, and that function in its place.
+    With fixed_block, the chart compares the block with the bug, post-norm, pre-norm and that function.
     """
     found = {kind: rows for kind, rows in measured_traces().items() if kind != BUG}
     if fixed_block is not None:
         found = {kind: measured_traces()[kind] for kind in ("post-norm", BUG, "pre-norm")}
-        found[REPAIRED] = traces(climb(fixed_block, layers(TRACED), random_words()))
+        found[YOUR_FIX] = traces(climb(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
-    kept = "fraction of the word's own vector\nthat a linear map recovers (R²)"
-    differs = "fraction of the variance\nthat differs between tokens"
-    for part, (ax, title) in enumerate(zip(axes, (kept, differs), strict=True)):
-        parts = {kind: [row[part] for row in rows] for kind, rows in found.items()}
-        curves(ax, range(1, TRACED + 1), parts, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
+    recovery = "fraction of the word's own vector\nthat a linear map recovers (R²)"
+    difference = "fraction of the variance\nthat differs between tokens"
+    for column, (ax, title) in enumerate(zip(axes, (recovery, difference), strict=True)):
+        lines = {kind: [row[column] for row in rows] for kind, rows in found.items()}
+        curves(ax, range(1, TRACED + 1), lines, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
-    word = {kind: [f"{rows[n][0]:.2f}" for n in (0, 5, -1)] for kind, rows in found.items()}
-    said = "; ".join(f"{kind} {a} after one block, {b} after six, {c} after twelve" for kind, (a, b, c) in word.items())
+    r2 = {kind: [f"{rows[n][0]:.2f}" for n in (0, 5, -1)] for kind, rows in found.items()}
+    words = "; ".join(f"{kind} {a} after one block, {b} after six, {c} after twelve" for kind, (a, b, c) in r2.items())
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
     alt = "Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map "
-    alt += f"recovers: {said}. Fraction of the variance that differs between tokens, after one, six and twelve: "
+    alt += f"recovers: {words}. Fraction of the variance that differs between tokens, after one, six and twelve: "
     alt += f"{apart}."
     caption = "Figure 9.4. What is left of a word after each block, with and without residual connections."
-    repaired = "Figure 9.5. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
-    return Picture(figure, alt, caption if fixed_block is None else repaired)
+    fixed = "Figure 9.5. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
+    return Picture(figure, alt, caption if fixed_block is None else fixed)
 
 
 def three_influences() -> Picture:
-    """Three ways to make new rows out of (T, 64): the translator's attention, a linear layer, a convolution."""
+    """The influence of each word on each output of the translator's attention, a linear layer and a convolution."""
     x, attention = word_vectors(), translator.machine().encoder.blocks[0].attention.double()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -325,17 +328,18 @@ def three_influences() -> Picture:
         "convolution, kernel 3": lambda x: slide(x.T[None])[0].T,
     }
     figure, axes = new_figure(8.6, 3.1, 1, 3)
-    said = []
+    first_rows = []
     for ax, (name, f) in zip(axes, mixers.items(), strict=True):
         influence = torch.linalg.vector_norm(torch.func.jacrev(f)(x.double()), dim=(1, 3))  # (T, T)
-        shares = (influence / influence.sum(dim=1, keepdim=True)).detach()
+        fractions = (influence / influence.sum(dim=1, keepdim=True)).detach()
         rows = WORDS if ax is axes[0] else [""] * 5
-        weight_map(ax, shares, rows, WORDS, mask=shares > 1e-12, tilted=True, title=name)
-        said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
+        weight_map(ax, fractions, rows, WORDS, mask=fractions > 1e-12, tilted=True, title=name)
+        first_rows.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in fractions[0].tolist())}")
     axes[0].set_ylabel("this output ...")
     axes[1].set_xlabel("... depends on this word")
     alt = "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
-    alt += f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
+    alt += f"{'; '.join(first_rows)}. "
+    alt += "Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     return Picture(figure, alt, "Figure 9.10. How strongly each output depends on each word, as a fraction.")
 
 
@@ -343,15 +347,15 @@ def encoder_influence(token_influence) -> Picture:
     encoder = translator.machine().encoder.double().requires_grad_(False)
     x = word_vectors().double()
 
-    def whole(rows):
+    def all_blocks(rows):
         for block in encoder.blocks:
             rows = block(rows[None])[0]
         return rows
 
-    moved = token_influence(whole, x)  # (T, T)
+    influence = token_influence(all_blocks, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, tilted=True, xlabel="input word", ylabel="output word")
-    table = zip(WORDS, moved.tolist(), strict=True)
+    heatmap(ax, influence, WORDS, WORDS, tilted=True, xlabel="input word", ylabel="output word")
+    table = zip(WORDS, influence.tolist(), strict=True)
     rows = "; ".join(f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in table)
     alt = f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}."
     caption = "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks)."
@@ -359,7 +363,7 @@ def encoder_influence(token_influence) -> Picture:
 
 
 def encoders_to_compare() -> dict:
-    """The trained encoder, its words under untrained blocks, and nothing trained at all."""
+    """The trained encoder, untrained blocks on its trained word vectors, and an entirely untrained encoder."""
     trained, sizes = translator.machine().encoder, (len(translator.english), 64, 4, 128, 2, translator.MAX_LEN)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -372,7 +376,7 @@ def encoders_to_compare() -> dict:
 
 @torch.no_grad()
 def predictable(encoder) -> list[list[float]]:
-    """For each block, how well each head's output is predicted from the other heads' on 200 unseen sentences."""
+    """For each block, R² of predicting each head's output from those of the other heads, on 200 unseen sentences."""
     src = evaluation.unseen(200).src  # (B, T), padded with 0
     mask = src != 0  # (B, T)
     x, found = encoder.tokens(src) + encoder.positions.weight[: src.shape[1]], []  # (B, T, D)
@@ -382,14 +386,14 @@ def predictable(encoder) -> list[list[float]]:
         values = block.attention.W_v(x).unflatten(-1, (H, -1)).transpose(1, 2)  # (B, H, T, D/H)
         heads = (weights @ values).transpose(1, 2)[mask]  # (N, H, D/H)
         others = (heads[:, [i for i in range(H) if i != h]].flatten(1) for h in range(H))
-        found.append([recovered(rest, heads[:, h]) for h, rest in enumerate(others)])
+        found.append([recovered(other, heads[:, h]) for h, other in enumerate(others)])
         x = block(x, mask[:, None, None])  # (B, T, D)
     return found
 
 
 @functools.lru_cache(maxsize=1)
 def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
-    """(nats per word, fraction of 200 unseen sentences exact): as trained, without feed-forward, without ReLU."""
+    """(nats per word, fraction exact) on 200 unseen sentences: as trained, without feed-forward, without ReLU."""
 
     class NoFeedForward(translator.FINISHED_PARTS["EncoderBlock"]):
         def forward(self, x, mask=None):
@@ -408,11 +412,11 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
 def without_feed_forward() -> Picture:
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
-    labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
+    labels = [f"{evaluation.in_nats(loss)} nats, {100 * exact:.0f}% exact" for loss, exact in found.values()]
     bars(ax, list(found), [loss for loss, _ in found.values()], labels, across=True, color=[BLUE, ORANGE, ORANGE])
     ax.set(xlim=(0, 7.5), xlabel="loss on 200 unseen sentences, nats per word")
-    said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
-    alt = f"Three bars of the translator's loss in nats per word: {said}."
+    losses = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
+    alt = f"Three bars of the translator's loss in nats per word: {losses}."
     caption = "Figure 9.6. The translator without its encoder's feed-forward networks, and with all of them but no "
     caption += "ReLU."
     return Picture(figure, alt, caption)
@@ -420,10 +424,11 @@ def without_feed_forward() -> Picture:
 
 @functools.cache
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
-    """For n = 1 to `tokens`: how much of the first output depends on n words jointly (the first word is one of them).
+    """For n = 1 to `tokens`: the size of the effect on the first output that needs n words jointly, the first included.
 
-    The n-th mixed difference: change the words in all 2ⁿ ways and add up the outputs with alternating signs. What
-    depends on fewer than n of them cancels. kind: "softmax", or "linear" for attention without it.
+    This is the n-th mixed difference. We change the words in all 2ⁿ combinations and sum the outputs with alternating
+    signs, so that every term that depends on fewer than n words cancels.
+    kind: "softmax", or "linear" for attention without softmax.
     """
     generator = torch.Generator().manual_seed(0)
 
@@ -434,13 +439,13 @@ def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8
     before, after = draw(tokens, width), draw(tokens, width)
     sizes = []
     for n in range(1, tokens + 1):
-        ways = torch.cartesian_prod(*[torch.tensor([False, True])] * n).reshape(-1, n)  # (2ⁿ, n)
-        changed = F.pad(ways, (0, tokens - n))  # (2ⁿ, T)
+        choices = torch.cartesian_prod(*[torch.tensor([False, True])] * n).reshape(-1, n)  # (2ⁿ, n)
+        changed = F.pad(choices, (0, tokens - n))  # (2ⁿ, T)
         x = torch.where(changed[..., None], after, before)  # (2ⁿ, T, D)
         for W_q, W_k, W_v in matrices:
             scores = (x @ W_q) @ (x @ W_k).transpose(-2, -1)
             x = x + (torch.softmax(scores, dim=-1) if kind == "softmax" else scores / tokens) @ (x @ W_v)
-        signs = 1.0 - 2.0 * ((n - ways.sum(dim=1)) % 2)
+        signs = 1.0 - 2.0 * ((n - choices.sum(dim=1)) % 2)
         sizes.append(float((signs[:, None] * x[:, 0]).sum(dim=0).norm()))
     return sizes
 
@@ -469,8 +474,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     figure, axes = new_figure(8.6, 1.9, 2, 1, sharex=True)
     seen = {"convolution": [abs(t - middle) <= reach for t in range(tokens)], "attention": [True] * tokens}
     for ax, (name, row) in zip(axes, seen.items(), strict=True):
-        for t, lit in enumerate(row):
-            face = BLUE if lit else "#F1F1F1"
+        for t, visible in enumerate(row):
+            face = BLUE if visible else "#F1F1F1"
             ax.add_patch(Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=face, edgecolor="#8C8C8C"))
         ax.add_patch(Rectangle((middle + 0.05, 0.1), 0.9, 0.8, facecolor="none", edgecolor="black", lw=2.5))
         ax.set(xlim=(0, tokens), ylim=(0, 1), xticks=[], yticks=[])

@@ -1,4 +1,4 @@
-"""Lesson 9. Beside learner code: the stubs and scenarios. Only on numbers: nothing."""
+"""Stubs and scenarios of lesson 9's checks, which run next to learner code."""
 
 import torch
 from torch.nn import functional as F
@@ -14,13 +14,13 @@ ACTIVATIONS = {"gelu": F.gelu, "tanh": torch.tanh, "square": torch.square, "none
 
 @stub
 def activation(name):
-    """A function of each number of a tensor."""
+    """An elementwise function."""
     return ACTIVATIONS[name]
 
 
 @stub
 def averaging(phase):
-    """attention(x, mask=mask) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
+    """attention(x, mask=mask) -> (out, weights): averages the rows that the mask allows, then mixes their channels."""
 
     def attention(query, key=None, value=None, mask=None):
         if key is not None and key.dtype == torch.bool:
@@ -30,7 +30,7 @@ def averaging(phase):
         allowed = allowed if mask is None else allowed * mask
         weights = (allowed / allowed.sum(-1, keepdim=True)).mean(dim=1)  # (B, T, T)
         key = query if key is None else key
-        source = (query + key + (key if value is None else value)) / 3  # (B, T, D), x itself where it is all it gets
+        source = (query + key + (key if value is None else value)) / 3  # (B, T, D), equal to x in self-attention
         return mixed(weights @ source, D, phase), weights
 
     return attention
@@ -38,15 +38,15 @@ def averaging(phase):
 
 @stub
 def passing_on():
-    """attention(x, mask=mask) -> (x, None): returns the very tensor that it gets."""
+    """attention(x, mask=mask) -> (x, None): returns the input tensor itself."""
     return lambda query, key=None, value=None, mask=None: (query, None)
 
 
 @scenario
 def module_by_keywords(answer, args, kwargs):
-    """As `module`, with keywords for the constructor: args = (init_kwargs, state, call_args, call_kwargs).
+    """Like `module`, but with keywords for the constructor: args = (init_kwargs, state, call_args, call_kwargs).
 
-    Another module of the same sizes is made after it, with nothing else asked for.
+    Before the call, a second module of the same sizes is created with default options, which must not affect the first.
     """
     init, state, *call = args
     built, leaves = loaded_module(False, answer, Call((), {}, init, state))
@@ -56,9 +56,9 @@ def module_by_keywords(answer, args, kwargs):
 
 @scenario
 def influence_on_x(answer, args, kwargs):
-    """args = (f, x): the answer for an x that asks for a gradient, and whether it still does and holds none."""
+    """args = (f, x): the answer for an x that requires a gradient, and whether x still does and its grad is None."""
     f, x = args[0], args[1].requires_grad_()
     output = answer(f, x).detach()
-    asks = x.requires_grad and x.grad is None
+    unchanged = x.requires_grad and x.grad is None
     x.requires_grad_(False)
-    return {"influence": output, "an x that asked for a gradient still does, and has none yet": asks}, []
+    return {"influence": output, "x still requires a gradient, and x.grad is still None": unchanged}, []

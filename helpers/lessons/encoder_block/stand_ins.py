@@ -6,17 +6,17 @@ import torch
 
 
 def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
-    calm = norm1(x)  # (B, T, D)
-    middle = torch.add(x, attention(calm, mask=mask)[0])  # (B, T, D)
+    normed = norm1(x)  # (B, T, D)
+    middle = torch.add(x, attention(normed, mask=mask)[0])  # (B, T, D)
     return torch.add(middle, feed_forward(norm2(middle)))  # (B, T, D)
 
 
 def block_macs(T, d_model, d_ff):
-    """The product of an (n, m) and an (m, p) matrix has n · m · p of them."""
+    """The product of an (n, m) and an (m, p) matrix takes n · m · p multiply-adds."""
     projections, attention = [(T, d_model, d_model)] * 4, [(T, d_model, T), (T, T, d_model)]
     return sum(map(math.prod, [*projections, *attention, (T, d_model, d_ff), (T, d_ff, d_model)]))
 
 
 def token_influence(f, x):
-    slopes = torch.func.jacrev(f, chunk_size=1)(x)  # (T, E, T, D), one output after the other
-    return torch.linalg.vector_norm(slopes, dim=(1, 3))  # (T, T)
+    jacobian = torch.func.jacrev(f, chunk_size=1)(x)  # (T, E, T, D), one output after the other
+    return torch.linalg.vector_norm(jacobian, dim=(1, 3))  # (T, T)

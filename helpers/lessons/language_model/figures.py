@@ -19,7 +19,7 @@ from helpers.translator.evaluation import attention_weights
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 DROPOUT = measured("language_model", "dropout")
 LINE = "#333333"
-TOKENS = 16 * 64  # of one step of the lesson's training run
+TOKENS = 16 * 64  # per step of the lesson's training run
 SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."  # a sentence of each kind
 ORDERS = (1, 2, 3, 4, 5, 6)  # of n-grams
 ALPHAS = (1.0, 0.1, 0.01)
@@ -30,13 +30,13 @@ KIND_COLORS = {
     "a closing bracket": PINK,
     "the rest": "#8C8C8C",
 }
-EXAMPLE = "|qtwz|qtwz."  # for induction heads
+EXAMPLE = "|qtwz|qtwz."  # the text of the figures about induction heads
 
 
 def _entropy_line(ax, value: float) -> None:
     ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
-    look = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
-    ax.text(0.995, value, f"entropy line {value:.2f}", **look)
+    style = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
+    ax.text(0.995, value, f"entropy line {value:.2f}", **style)
 
 
 def one_text() -> Picture:
@@ -48,29 +48,31 @@ def one_text() -> Picture:
     bars(ax, SHOWN, nats, [f"{value:.1f}" if value else "" for value in nats], width=0.7)
     ax.tick_params(axis="x", length=0, labelsize=12)
     ax.set(ylabel="−log p, nats", ylim=(0, 4.2), xlim=(-0.7, len(SHOWN) - 0.3))
-    said = named(SHOWN, nats)
-    alt = f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}."
+    described = named(SHOWN, nats)
+    alt = f"Bars over the tokens of three sentences: what each costs in nats. {described}. "
+    alt += f"The mean is {np.mean(nats):.2f}."
     caption = "Figure 12.1. What each token costs a model that knows the rules. No bar: the token was certain."
     return Picture(figure, alt, caption)
 
 
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
-    """The n-gram loss of exercise 12.6 by sorting instead of dictionaries, for order up to 12."""
+    """The n-gram loss of exercise 12.6, computed by sorting instead of dictionaries, for orders up to 12."""
 
-    def seen(length):  # how often the first `length` tokens of each window of the test text stand in the training text
+    def counts(length):
+        """How often the first `length` tokens of each window of the test text occur in the training text."""
         powers = vocab_size ** np.arange(length, dtype=np.int64)
         windows = (sliding_window_view(np.asarray(ids, dtype=np.int64), order)[:, :length] for ids in (train, test))
-        learned, asked = (window @ powers for window in windows)
-        values, number = np.unique(learned, return_counts=True)
-        at = np.searchsorted(values, asked).clip(0, len(values) - 1)
-        return np.where(values[at] == asked, number[at], 0)
+        train_codes, test_codes = (window @ powers for window in windows)
+        codes, number = np.unique(train_codes, return_counts=True)
+        at = np.searchsorted(codes, test_codes).clip(0, len(codes) - 1)
+        return np.where(codes[at] == test_codes, number[at], 0)
 
-    return float(-np.log((seen(order) + alpha) / (seen(order - 1) + alpha * vocab_size)).mean())
+    return float(-np.log((counts(order) + alpha) / (counts(order - 1) + alpha * vocab_size)).mean())
 
 
 @functools.lru_cache(maxsize=1)
 def counted() -> dict[int, float]:
-    """The loss of each order, with the best of three alphas: counted in 280,000 tokens, tested on 20,000."""
+    """The loss of each n-gram order with the best of three alphas, counted in 280,000 tokens and tested on 20,000."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
     train, test = text[:280_000], text[280_000:]
     return {order: min(count_loss(train, test, order, V, alpha) for alpha in ALPHAS) for order in ORDERS}
@@ -81,38 +83,39 @@ def ngram_losses() -> Picture:
     figure, ax = new_figure(7.4, 3.4)
     ax.plot(list(losses), list(losses.values()), "o-", color=BLUE, lw=2)
     best = min(losses, key=losses.get)
-    for order, loss in losses.items():  # beside the curve, which falls to the best order and then rises
+    for order, loss in losses.items():  # the side without the curve, which falls up to the best order and then rises
         side = "left" if order < best else "right" if order > best else "center"
         ax.text(order, loss + 0.06, f"{loss:.2f}", ha=side, fontsize=10)
     _entropy_line(ax, line)
     ax.set_xticks(ORDERS, ["1\nunigram", "2\nbigram", *map(str, ORDERS[2:])])
     ax.set(xlabel="order: tokens in each count", ylabel="nats per token", ylim=(1.2, max(losses.values()) + 0.3))
-    said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
-    alt = f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} "
-    alt += f"above the entropy line of {line:.2f}."
+    described = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
+    alt = f"Losses of n-gram models in nats per token: {described}. The best, order {best}, is "
+    alt += f"{losses[best] - line:.2f} above the entropy line of {line:.2f}."
     caption = "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, the loss rises."
     return Picture(figure, alt, caption)
 
 
 def ladder() -> Picture:
-    """The rungs from a bigram to a GPT, as `python -m bench.ladder` has measured them."""
+    """Models from a bigram table to a GPT, as `python -m bench.ladder` measured them."""
     line, rungs = LADDER["line"], LADDER["rungs"]
     means = {name: sum(values) / len(values) for name, values in rungs.items()}
     figure, ax = new_figure(8.2, 3.4)
     run_bars(ax, rungs, line, ["#9BB7CB", *[BLUE] * (len(rungs) - 1)])
-    below, said = None, []
+    previous, described = None, []
     for i, (name, values) in enumerate(rungs.items()):
-        gain = "" if below is None else f"   −{below - means[name]:.2f}"
+        gain = "" if previous is None else f"   −{previous - means[name]:.2f}"
         ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
         ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
         extent = f", from {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
-        said.append(f"{name} {means[name]:.3f}{extent}")
-        below = means[name]
+        described.append(f"{name} {means[name]:.3f}{extent}")
+        previous = means[name]
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     ax.set_ylim(len(rungs) - 0.1, -0.6)
-    alt = f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}."
+    alt = f"Six models, mean loss in nats per token: {'; '.join(described)}. "
+    alt += f"The entropy line of that text is {line:.3f}."
     caption = "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the model above."
     return Picture(figure, alt, caption)
 
@@ -129,14 +132,14 @@ def training(watch) -> Picture:
     for kind, losses in watch.losses.items():
         right.plot(watch.steps, losses, color=KIND_COLORS[kind], lw=2, label=kind)
     if max(watch.induction) > 0:
-        look = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
-        right.plot(watch.steps, watch.induction, **look)
+        style = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
+        right.plot(watch.steps, watch.induction, **style)
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
     repeated = list(zip(watch.steps, watch.losses["a repeated letter"], strict=True))
-    height = repeated[min(5, len(repeated) - 1)][1]  # after some 100 steps
-    fall = [next((s for s, x in repeated if x < share * height), watch.steps[-1]) for share in (0.75, 0.25)]
+    plateau = repeated[min(5, len(repeated) - 1)][1]  # the loss after about 100 steps
+    fall = [next((s for s, x in repeated if x < part * plateau), watch.steps[-1]) for part in (0.75, 0.25)]
     alt = f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
     alt += f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls "
     alt += f"between steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its "
@@ -153,15 +156,15 @@ def induction_by_hand() -> Picture:
         keys = [j for j in range(1, t + 1) if EXAMPLE[j - 1] == EXAMPLE[t]] or list(range(t + 1))
         second[t, keys] = 1 / len(keys)
     figure = _two_heads(first, second)
-    looks = ((EXAMPLE[t], t, EXAMPLE[t - 4], t - 4) for t in range(5, 9))
-    said = ", ".join(f"{a} at position {t} attends to {b} at position {s}" for a, t, b, s in looks)
+    pairs = ((EXAMPLE[t], t, EXAMPLE[t - 4], t - 4) for t in range(5, 9))
+    described = ", ".join(f"{a} at position {t} attends to {b} at position {s}" for a, t, b, s in pairs)
     alt = f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. "
-    alt += f"In the second, {said}, each time the token that came next the first time."
+    alt += f"In the second, {described}, each time the token that came next the first time."
     return Picture(figure, alt, "Figure 12.5. An induction head set by hand, in two layers.")
 
 
 def _two_heads(first, second):
-    """The weights (T, T) of both layers over the example."""
+    """A figure with the attention weights (T, T) of both layers over EXAMPLE."""
     figure, (left, right) = new_figure(8.4, 4.2, columns=2)
     _causal_map(left, first, EXAMPLE, "layer 0: the previous token")
     _causal_map(right, second, EXAMPLE, "layer 1: what followed it before")
@@ -169,14 +172,13 @@ def _two_heads(first, second):
 
 
 def _causal_map(ax, weights, text: str, title: str) -> None:
-    """Attention weights (T, T) under a causal mask over the letters of a text."""
-    seen, letters = torch.ones_like(weights).tril().bool(), list(text)
-    words = {"title": title, "xlabel": "keys", "ylabel": "queries"}
-    weight_map(ax, weights, letters, mask=seen, numbers=False, **words)
+    """Draw attention weights (T, T) under a causal mask over the letters of a text."""
+    mask, letters = torch.ones_like(weights).tril().bool(), list(text)
+    weight_map(ax, weights, letters, mask=mask, numbers=False, title=title, xlabel="keys", ylabel="queries")
 
 
 def induction_from_weights(answer) -> Picture:
-    """What the two layers of exercise 12.7 attend to in the example, computed from their weights."""
+    """The attention of the two layers of exercise 12.7 over EXAMPLE, computed from their weights."""
     caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.5."
     symbols, T = sorted(set(EXAMPLE)), len(EXAMPLE)
     try:
@@ -187,15 +189,15 @@ def induction_from_weights(answer) -> Picture:
     x = torch.zeros(T, 3 * V + T)
     x[torch.arange(T), [symbols.index(token) for token in EXAMPLE]] = 1.0
     x[torch.arange(T), V + torch.arange(T)] = 1.0
-    looks = []
+    weights = []
     for W_q, W_k, W_v in layers:
         scores = (x @ W_q.T) @ (x @ W_k.T).T / W_q.shape[0] ** 0.5  # (T, T)
-        looks.append(torch.softmax(scores.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf), dim=-1))
-        x = x + looks[-1] @ (x @ W_v.T)  # (T, C)
-    said = x[:, -V:].argmax(dim=-1).tolist()
-    right = sum(symbols[said[t]] == EXAMPLE[t + 1] for t in range(5, 9))
-    words = ", ".join(f"after {EXAMPLE[: t + 1]} they predict {symbols[said[t]]}" for t in range(5, 9))
-    figure = _two_heads(*looks)
+        weights.append(torch.softmax(scores.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf), dim=-1))
+        x = x + weights[-1] @ (x @ W_v.T)  # (T, C)
+    predicted = x[:, -V:].argmax(dim=-1).tolist()
+    right = sum(symbols[predicted[t]] == EXAMPLE[t + 1] for t in range(5, 9))
+    words = ", ".join(f"after {EXAMPLE[: t + 1]} they predict {symbols[predicted[t]]}" for t in range(5, 9))
+    figure = _two_heads(*weights)
     figure.suptitle(f"{right} of the four repeated letters are predicted correctly", fontsize=11)
     return Picture(figure, f"Attention of two layers that were set by hand, over {EXAMPLE}: {words}.", caption)
 
@@ -209,17 +211,17 @@ def ablated_heads(model, watch) -> Picture:
     if not heads:
         return words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
     names = [f"layer {layer}, head {head}" for layer, head in heads]
-    whole, above = watch.above(model)[AGAIN], []
+    complete, above = watch.above(model)[AGAIN], []
     for layer, head in heads:
         with ablated(model, layer, head):
             above.append(watch.above(model)[AGAIN])
     best = watch.best_head(model)
     figure, ax = new_figure(8.0, 0.9 + 0.42 * (len(heads) + 1))
     colors = ["#9BB7CB", *(RED if head == best else BLUE for head in heads)]
-    bars(ax, ["none", *names], [whole, *above], ".2f", across=True, color=colors)
+    bars(ax, ["none", *names], [complete, *above], ".2f", across=True, color=colors)
     ax.set(xlabel="nats above the line, repeated letters", ylabel="ablated", xlim=(0, max(above) * 1.12 + 0.1))
-    said = named(names, above)
-    alt = f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
+    described = named(names, above)
+    alt = f"Repeated letters are {complete:.2f} nats above the line; with one head ablated: {described}. The strongest "
     alt += f"induction head is layer {best[0]}, head {best[1]}."
     return Picture(figure, alt, caption)
 
@@ -228,12 +230,12 @@ def grown_induction_head(model, watch) -> Picture:
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."
     ids = torch.tensor([[symbols.index(token) for token in text]])
-    was = model.training
+    was_training = model.training
     model.eval()
     device = next(model.parameters()).device
     with torch.no_grad(), attention_weights(model) as weights:
         p = torch.softmax(model(ids.to(device))[0].float().cpu(), dim=-1)  # (T, V)
-    model.train(was)
+    model.train(was_training)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
         return words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
@@ -241,18 +243,18 @@ def grown_induction_head(model, watch) -> Picture:
     heads = weights[layer][1][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
     figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
-    pairs, said = [(t, t - 6) for t in range(8, 14)], []
+    pairs, described = [(t, t - 6) for t in range(8, 14)], []
     least = min(float(p[t, ids[0, t + 1]]) for t, _ in pairs)
     figure.suptitle(f"the correct letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
-        own = heads[head]  # (T, T)
-        _causal_map(ax, own, text, f"layer {layer}, head {head}")
+        table = heads[head]  # (T, T)
+        _causal_map(ax, table, text, f"layer {layer}, head {head}")
         frame_cells(ax, pairs, RED_INK, 1.8)
-        mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
-        looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
-        said.append(f"head {head}: {looks}; {mean:.2f} on average")
+        mean = sum(float(table[t, j]) for t, j in pairs) / len(pairs)
+        cells = ", ".join(f"{text[t]} to {text[j]} {float(table[t, j]):.2f}" for t, j in pairs)
+        described.append(f"head {head}: {cells}; {mean:.2f} on average")
     alt = f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
-    alt += f"{'. '.join(said)}. The correct letter gets a probability of {least:.2f} or more each time."
+    alt += f"{'. '.join(described)}. The correct letter gets a probability of {least:.2f} or more each time."
     caption = "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to "
     caption += "copy."
     return Picture(figure, alt, caption)
@@ -261,21 +263,21 @@ def grown_induction_head(model, watch) -> Picture:
 def dropout() -> Picture:
     """Losses on the training text and on unseen text by dropout rate, as `python -m bench.dropout` measured them."""
     figure, ax = new_figure(7.4, 3.2)
-    said = []
+    described = []
     for kind, label, color, side in (("seen", "training text", GRAY_INK, -0.2), ("unseen", "unseen text", BLUE, 0.2)):
         means = [np.mean(runs[kind]) for runs in DROPOUT["rates"].values()]
-        places = [i + side for i in range(len(means))]
-        ax.bar(places, means, width=0.36, color=color, label=label)
-        for x, value, runs in zip(places, means, DROPOUT["rates"].values(), strict=True):
+        centers = [i + side for i in range(len(means))]
+        ax.bar(centers, means, width=0.36, color=color, label=label)
+        for x, value, runs in zip(centers, means, DROPOUT["rates"].values(), strict=True):
             ax.plot([x] * len(runs[kind]), runs[kind], "o", ms=4, color="white", mec=BLACK, mew=0.8)
             ax.text(x, max(runs[kind]) + 0.03, f"{value:.2f}", ha="center", fontsize=10)
         rates = ", ".join(f"{value:.2f} at {p}" for p, value in zip(DROPOUT["rates"], means, strict=True))
-        said.append(f"{label}: {rates}")
+        described.append(f"{label}: {rates}")
     _entropy_line(ax, DROPOUT["line"])
     ax.set_xticks(range(len(DROPOUT["rates"])), list(DROPOUT["rates"]))
     ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(0, 2.2), xlim=(-0.5, 3.0))
     figure.legend(frameon=False, fontsize=10, loc="outside upper left", ncols=2)
-    alt = f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}."
+    alt = f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(described)}."
     return Picture(figure, alt, "Figure 12.10. Dropout on a training text of 20,000 tokens. Dots: single runs.")
 
 
@@ -295,22 +297,22 @@ def full_size(run) -> Picture:
 
 
 def compute(model, watch) -> Picture:
-    """Nats above the entropy line against multiply-adds, 3 for each parameter and token: three sizes, and the model."""
+    """Nats above the entropy line against multiply-adds, three per parameter and token, of three sizes and `model`."""
     figure, ax = new_figure(8.2, 4.0)
-    said = []
+    described = []
     for (width, curve), color in zip(COMPUTE.items(), (PINK, GREEN, BLUE), strict=True):
         ax.plot(curve["spent"], curve["above"], color=color, lw=2.2)
         start = (curve["spent"][0], 1.08 * curve["above"][0])
         ax.annotate(f"width {width}", start, va="bottom", fontsize=10.5, color=INK.get(color, color))
         end = f"{curve['above'][-1]:.3f} after {curve['spent'][-1]:,.0f} billion"
-        said.append(f"width {width}, {curve['parameters']:,} parameters: {end}")
+        described.append(f"width {width}, {curve['parameters']:,} parameters: {end}")
     if watch.steps:
         parameters = sum(p.numel() for p in model.parameters())
         spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
         above = [loss - watch.line for loss in watch.whole]
         ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training run above")
         end = f"{above[-1]:.3f} after {spent[-1]:,.0f} billion"
-        said.append(f"the training run above, {parameters:,} parameters: {end}")
+        described.append(f"the training run above, {parameters:,} parameters: {end}")
         ax.legend(frameon=False, fontsize=10, loc="lower left")
     best = min(counted().values()) - corpus.entropy_rate()
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
@@ -321,7 +323,7 @@ def compute(model, watch) -> Picture:
     return Picture(
         figure,
         "Nats per token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "
-        + "; ".join(said)
+        + "; ".join(described)
         + f". The best n-gram is {best:.2f} above the line.",
         "Figure 12.12. Loss against compute for three widths of one GPT. The narrow model is ahead at first.",
     )
@@ -342,10 +344,10 @@ class _Small(nn.Module):
         return self.unembed(self.norm(self.encoder(ids, mask)))
 
 
-def two_losses(fixed, published, steps: int = 120) -> Picture:
+def two_losses(fixed, buggy, steps: int = 120) -> Picture:
     text, V = corpus.language_text(), len(corpus.language_symbols())
     curves: dict[str, list[float]] = {"yours": [], "buggy": [], "buggy, its own loss": []}
-    for name, loss in (("yours", fixed), ("buggy", published)):
+    for name, loss_of in (("yours", fixed), ("buggy", buggy)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = _Small(V, 32)
@@ -357,17 +359,17 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
             logits = model(windows[:, :-1])
             curves[name].append(F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]).item())
             optimizer.zero_grad()
-            asked = loss(logits, windows[:, 1:])
-            asked.backward()
+            loss = loss_of(logits, windows[:, 1:])
+            loss.backward()
             optimizer.step()
             if name == "buggy":
-                curves["buggy, its own loss"].append(asked.item())
+                curves["buggy, its own loss"].append(loss.item())
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     figure, ax = new_figure(7.8, 3.4)
     for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):
         ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("own loss") else "-")
-        look = {"va": "center", "color": INK.get(color, color), "fontsize": 10.5}
-        ax.text(steps * 1.01, ends[name], f"{name} {ends[name]:.2f}", **look)
+        style = {"va": "center", "color": INK.get(color, color), "fontsize": 10.5}
+        ax.text(steps * 1.01, ends[name], f"{name} {ends[name]:.2f}", **style)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
     ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))

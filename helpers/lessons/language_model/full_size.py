@@ -1,8 +1,8 @@
-"""Lesson 12's GPT at the size of nanoGPT's character model, trained on tiny Shakespeare; on a CPU a quarter of it.
+"""Lesson 12's GPT at the size of nanoGPT's character model (on a CPU a quarter of it), trained on tiny Shakespeare.
 
-The model is the learner's own class. `prepare` switches its blocks to torch's fused attention and adds dropout, and
+The model is the learner's own class. `prepare` switches its blocks to PyTorch's fused attention and adds dropout.
 `train` is the lesson's loop with what a longer run needs: mixed precision and torch.compile on a GPU, a validation
-split, checkpoints from which it continues, and early stopping.
+split, checkpoints from which an interrupted run continues, and early stopping.
 """
 
 import os
@@ -22,14 +22,14 @@ from helpers.lessons.language_model.watch import sampled
 from helpers.widgets.progress_bar import bar
 
 EVALUATED = 64  # windows of each split whose mean loss is reported
-PROMPT = "\n"
+PROMPT, TEMPERATURE, TOP_P = "\n", 0.8, 0.95  # of the samples
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Sizes and hyperparameters of a run.
 
-    context, batch: tokens per window, windows per step. rate: the highest learning rate. look_every: steps between two
+    context, batch: tokens per window, windows per step. rate: the peak learning rate. look_every: steps between two
     evaluations. patience: evaluations without a better validation loss after which the run stops.
     """
 
@@ -50,13 +50,13 @@ QUARTER = Recipe(width=192, context=128, batch=16, steps=1000, dropout=0.0)
 
 
 def recipe_for(device: torch.device) -> Recipe:
-    """nanoGPT's published size on a GPU, a quarter of its parameters on a CPU."""
+    """nanoGPT's size on a GPU, a quarter of its parameters on a CPU."""
     return QUARTER if device.type == "cpu" else FULL
 
 
 @dataclass
 class Run:
-    """What a run measured: nats per character on both splits at some steps, and what the model wrote at these steps."""
+    """The measurements of a run: nats per character on both splits at some steps, and the model's samples then."""
 
     recipe: Recipe
     device: str
@@ -78,11 +78,12 @@ def stored_run() -> Run:
     return Run(Recipe(**figures.pop("recipe")), **figures)
 
 
-def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
-    """The same model with fused attention, dropout in training mode, and initial weights for a deep model.
+def prepare(model: Any, dropout: float) -> Any:
+    """Switch a model, in place, to fused attention, dropout in training mode and an initialization for deep models.
 
-    Dropout acts on attention weights, on what both sublayers add and on token vectors, as in GPT-2. The last layer of
-    each sublayer starts at zero, so that each block starts as the identity. base: of RoPE, for a longer context.
+    As in GPT-2, dropout acts on attention weights, on the outputs of both sublayers and on token vectors. The last
+    layer of each sublayer starts at zero, so that each block starts as the identity. RoPE gets the usual base of 10,000
+    instead of the lesson's 10, because the context is longer.
     """
     nn.init.normal_(model.tokens.weight, std=0.02)
 
@@ -91,7 +92,7 @@ def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
 
     model.tokens.register_forward_hook(drop)
     for block in model.blocks:
-        block.attention.fused, block.attention.dropout, block.attention.base = True, dropout, base
+        block.attention.fused, block.attention.dropout, block.attention.base = True, dropout, 10_000.0
         linears = [module for module in block.feed_forward.modules() if isinstance(module, nn.Linear)]
         for last in (block.attention.W_o, linears[-1]):
             for parameter in last.parameters():
@@ -101,15 +102,15 @@ def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
 
 
 def decay_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Parameters for AdamW: weight decay acts on matrices alone, not on biases and norms."""
+    """Parameter groups for AdamW, with weight decay for matrices but not for biases and norms."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
     return [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
 
 
-def learning_rate(highest: float, step: int, steps: int) -> float:
-    """Up in a line over the first twentieth of the steps, then down in a line to zero."""
-    return highest * min((step + 1) / (steps / 20), (1 - step / steps) / 0.95, 1.0)
+def learning_rate(peak: float, step: int, steps: int) -> float:
+    """Linear warm-up over the first twentieth of the steps, then linear decay to zero."""
+    return peak * min((step + 1) / (steps / 20), (1 - step / steps) / 0.95, 1.0)
 
 
 def train(
@@ -117,8 +118,8 @@ def train(
 ) -> tuple[nn.Module, Run]:
     """Train a GPT of class `gpt` on a text; returns the model with its best weights, and the run.
 
-    folder: where `full_size.pt` is kept at each evaluation. A run that finds the file of the same recipe there
-    continues from it; in Colab a folder of Google Drive survives a lost runtime.
+    folder: where each evaluation saves the checkpoint `full_size.pt`. If the folder has a checkpoint of the same
+    recipe, the run continues from it; in Colab, a folder of Google Drive outlives a lost runtime.
     """
     torch.manual_seed(seed)
     model = gpt(len(text.symbols), recipe.context, recipe.width, recipe.heads, recipe.layers)
@@ -129,7 +130,7 @@ def train(
     for step in bar(range(training.step, recipe.steps), f"training on {device}"):
         forward = training.advance(forward)
         if (step + 1) % recipe.look_every == 0 or step + 1 == recipe.steps:
-            training.look()
+            training.evaluate()
             if len(training.run.steps) - 1 - training.run.best >= recipe.patience:
                 print(f"No better validation loss for {recipe.patience} evaluations: stopped at step {step + 1}.")
                 break
@@ -138,14 +139,14 @@ def train(
 
 
 class Training:
-    """The state of a run: model, optimizer, generator, measured losses and the best weights so far."""
+    """The state of a run: the model, optimizer, generator, measured losses and best weights so far."""
 
     def __init__(self, model: nn.Module, text: Characters, recipe: Recipe, device: torch.device, file: Path):
         self.model, self.text, self.recipe, self.device, self.file = model, text, recipe, device, file
         betas, fused = (0.9, 0.99), device.type == "cuda"
         self.optimizer = torch.optim.AdamW(decay_groups(model), lr=recipe.rate, betas=betas, fused=fused)
         self.generator = torch.Generator().manual_seed(1)
-        # GPUs older than Ampere have no fast bfloat16, and float16 needs its loss scaled.
+        # GPUs older than Ampere have no fast bfloat16, and float16 needs loss scaling.
         self.dtype = torch.float32
         if device.type == "cuda":
             self.dtype = torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
@@ -156,7 +157,7 @@ class Training:
         self.best_weights: dict[str, torch.Tensor] = {}
 
     def advance(self, forward):
-        """One step on a random batch; returns `forward`, or the plain model where the compiled one cannot run."""
+        """Take one step on a random batch; returns `forward`, or the plain model if the compiled one can't run."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.recipe.rate, self.step, self.recipe.steps)
         x, y = self.batch(self.text.train, self.recipe.batch, self.generator)  # (B, T) each
@@ -179,7 +180,7 @@ class Training:
 
     def batch(self, ids: torch.Tensor, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """`count` random windows and their targets, (B, T) each, on the device."""
-        # The CPU draws, whatever torch's default device is, so that a run is the same everywhere.
+        # Always drawn on the CPU, whatever the default device is, so that the batches are the same everywhere.
         starts = torch.randint(len(ids) - self.recipe.context, (count, 1), generator=generator, device="cpu")  # (B, 1)
         offsets = torch.arange(self.recipe.context + 1, device="cpu")  # (T + 1,)
         windows = ids.cpu()[starts + offsets].to(self.device)  # (B, T + 1)
@@ -192,13 +193,13 @@ class Training:
         return F.cross_entropy(logits.float().flatten(0, 1), y.flatten())
 
     @torch.no_grad()
-    def look(self) -> None:
-        """Evaluate on the same windows of both splits each time, write a little, and keep a checkpoint."""
+    def evaluate(self) -> None:
+        """Evaluate on the same windows of both splits each time, generate a sample, and save a checkpoint."""
         self.model.eval()
         generator = torch.Generator().manual_seed(2)
         batches = (self.batch(ids, EVALUATED, generator) for ids in (self.text.train, self.text.test))
         losses = [self.loss(self.model, *batch).item() for batch in batches]
-        sample = write(self.model, self.text, PROMPT, 60, generator=torch.Generator(self.device).manual_seed(3))
+        sample = write(self.model, self.text, PROMPT, 60, torch.Generator(self.device).manual_seed(3))
         self.model.train()
         run = self.run
         run.steps.append(self.step)
@@ -208,23 +209,23 @@ class Training:
         print(f"step {self.step:5}: training {losses[0]:.3f}, validation {losses[1]:.3f}  {sample[1:]!r}")
         if run.best == len(run.steps) - 1:
             self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-        self.keep()
+        self.save()
 
-    def keep(self) -> None:
-        """Write everything that the run needs to continue; a file system that refuses stops nothing."""
+    def save(self) -> None:
+        """Save everything that the run needs to continue. If the file can't be written, the run goes on without it."""
         state: dict[str, Any] = {"run": asdict(self.run), "step": self.step, "best": self.best_weights}
         for name in ("model", "optimizer", "scaler"):
             state[name] = getattr(self, name).state_dict()
         state["generator"] = self.generator.get_state()
-        fresh = self.file.with_suffix(".new")
+        new_file = self.file.with_suffix(".new")
         try:
-            torch.save(state, fresh)
-            fresh.replace(self.file)
+            torch.save(state, new_file)
+            new_file.replace(self.file)
         except (OSError, RuntimeError) as error:
             print(f"No checkpoint was written to {self.file}: {error}")
 
     def resume(self) -> None:
-        """Continue from the file, if it holds a run of the same recipe."""
+        """Load the checkpoint if it exists and has the same recipe."""
         if not self.file.is_file():
             return
         try:
@@ -233,7 +234,7 @@ class Training:
                 raise ValueError("it belongs to another recipe")
             for name in ("model", "optimizer", "scaler"):
                 getattr(self, name).load_state_dict(state[name])
-        except Exception as error:  # whatever lies there: a damaged file must not prevent a run
+        except Exception as error:  # a damaged file must not prevent a run
             reason = error if isinstance(error, ValueError) else "it is damaged"
             print(f"{self.file} was not used ({reason}), so the run starts at step 0 and replaces it.")
             return
@@ -243,9 +244,9 @@ class Training:
         print(f"{self.file}: the run continues at step {self.step}. Delete the file to begin again.")
 
 
-def write(model, text: Characters, prompt: str, length: int, temperature=0.8, top_p=0.95, generator=None) -> str:
-    """Continue a prompt by `length` characters, with the temperature and top-p of lesson 10."""
+def write(model, text: Characters, prompt: str, length: int, generator=None) -> str:
+    """Continue a prompt by `length` characters, sampled with temperature and top-p as in lesson 10."""
     device = next(model.parameters()).device
     ids = text.encode(prompt)[None].to(device)  # (1, T)
-    ids = sampled(model, ids, length, generator, temperature, partial(filter_logits, top_p=top_p))  # (1, T)
+    ids = sampled(model, ids, length, generator, TEMPERATURE, partial(filter_logits, top_p=TOP_P))  # (1, T)
     return text.decode(ids[0].tolist())

@@ -1,4 +1,4 @@
-"""Lesson 12. Beside learner code: the scenarios. Only on numbers: the views and the metric."""
+"""Scenarios of lesson 12's checks, which run next to learner code, and views and a metric, which see only numbers."""
 
 import math
 from collections import Counter
@@ -10,23 +10,23 @@ from torch import nn
 from helpers.checking.registry import Score, metric, scenario, view
 from helpers.checking.scenarios import SAME, WrongParts, causal_logits, gap_between, require_ids, shape_of
 
-# ---------------------------------------------------------------- beside learner code
+# ---------------------------------------------------------------- next to learner code
 
-MANY = 50  # possible windows for each that is drawn: two batches are then never the same
-SPREAD = 7.0  # standard deviations that a count may be off: fair dice go further less often than once in 10⁹ batches
-FEW = 50  # rows that are written twice in a row: enough never to come out the same
+MANY = 50  # possible windows per window drawn, so that two batches never coincide
+TOLERANCE = 7.0  # standard deviations of a count; random starts exceed it less than once in 10⁹ batches
+FEW = 50  # rows that are generated twice in a row, enough that they never coincide
 
 
 @scenario
 def drawn_batches(answer, args, kwargs):
-    """args = (data, block_size, batch_size, seed): one batch. Where few windows are drawn of many, one more from the
-    same seed, one from another seed, and the first generator's next one too."""
+    """args = (data, block_size, batch_size, seed): one batch. If few windows are drawn out of many, also a batch from
+    the same seed, one from another seed, and the first generator's next one."""
     data, block_size, batch_size, seed = args
     made = {}
     first, again, other = (torch.Generator().manual_seed(start) for start in (seed, seed, seed + 1))
     drawn = [("batch", first), ("same seed", again), ("another seed", other), ("next", first)]
     for name, generator in drawn if len(data) - block_size >= MANY * batch_size else drawn[:1]:
-        torch.manual_seed(len(made))  # whoever draws without the generator draws differently each time
+        torch.manual_seed(len(made))  # an answer that ignores the generator draws differently each time
         batch = answer(data, block_size, batch_size, generator)
         two = isinstance(batch, (tuple, list)) and len(batch) == 2
         made[name] = dict(zip("xy", batch if two else (None, None), strict=True))
@@ -35,23 +35,22 @@ def drawn_batches(answer, args, kwargs):
 
 @scenario
 def gpt_promises(answer, args, kwargs):
-    """args = (init, seed, ids, changed): a GPT as it is made, from a seed. Its block_size, its logits for ids twice in
-    evaluation mode, and in training mode those for ids and for `changed`, with the same random numbers for a dropout.
-    """
+    """args = (init, seed, ids, changed): a GPT that is initialized from a seed. Returns its block_size, its logits for
+    ids twice in evaluation mode, and in training mode those for ids and for `changed` with the same dropout masks."""
     init, seed, ids, changed = args
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = answer(*init).eval()
         seen = {"block_size": getattr(model, "block_size", None), "twice": [model(ids), model(ids)], "training": []}
         model.train()
-        for given in (ids, changed):
+        for batch in (ids, changed):
             torch.manual_seed(seed)
-            seen["training"].append(model(given))
+            seen["training"].append(model(batch))
     return seen, []
 
 
 class _TableModel(nn.Module):
-    """ids (B, T) -> logits (B, T, V), T <= block_size: rows of a table, each chosen by the ids up to its place."""
+    """ids (B, T) -> logits (B, T, V), T <= block_size: rows of a table; the ids up to a position determine its row."""
 
     def __init__(self, table, block_size: int):
         super().__init__()
@@ -66,16 +65,16 @@ class _TableModel(nn.Module):
 
 @scenario
 def with_table_model(answer, args, kwargs):
-    """args = (table, block_size, ids, max_new_tokens): what the answer writes with a causal model that reads its
-    logits off a table; the options of the answer in kwargs."""
+    """args = (table, block_size, ids, max_new_tokens): the answer's text with a causal model that takes its logits from
+    a table. kwargs: the answer's options."""
     table, block_size, *rest = args
     return answer(_TableModel(table, block_size), *rest, **kwargs), []
 
 
 @scenario
 def without_gradient(answer, args, kwargs):
-    """args = (ids,): the answer's logits, after it was asked for the last of the passages alone: what is kept of a call
-    does no good in the next. WrongParts where a gradient of theirs is still kept."""
+    """args = (ids,): the answer's logits, after a first call with the last passage alone, so that results cached from
+    one call are of no use in the next. Raises WrongParts if the logits require a gradient."""
     (ids,) = args
     answer(ids[-1:].clone())
     logits = answer(ids)
@@ -86,15 +85,15 @@ def without_gradient(answer, args, kwargs):
 
 @scenario
 def drawn_texts(answer, args, kwargs):
-    """As with_table_model, three times: from the `seed` in kwargs, from the same one and from another one; where there
-    are no options once more without a generator. And a few rows twice in a row: from the first generator, and without
-    one."""
-    table, block_size, ids, more = args
+    """Like with_table_model, three times: from the `seed` in kwargs, from the same seed and from another one; if there
+    are no other options, once more without a generator. Also a few rows twice in a row, from the first generator and
+    without one."""
+    table, block_size, ids, max_new_tokens = args
     options = {name: value for name, value in kwargs.items() if name != "seed"}
     seed = kwargs["seed"]
 
-    def write(ids, **named):
-        return answer(_TableModel(table, block_size), ids, more, **named, **options)
+    def write(ids, **generator):
+        return answer(_TableModel(table, block_size), ids, max_new_tokens, **generator, **options)
 
     first, again, other = (torch.Generator().manual_seed(start) for start in (seed, seed, seed + 1))
     made = {}
@@ -109,12 +108,12 @@ def drawn_texts(answer, args, kwargs):
     return made, []
 
 
-# ---------------------------------------------------------------- only on numbers
+# ---------------------------------------------------------------- on numbers only
 
 
 @view
 def batch_behavior(args, kwargs, output):
-    """What three batches say of get_batch. The data are different numbers, so that a window tells where it is from."""
+    """Properties of get_batch that its batches show. The data have no value twice, so a value gives its position."""
     data, block_size, batch_size, _ = args
     batch, index = output["batch"], {int(value): i for i, value in enumerate(data)}
     x, y = batch["x"], batch["y"]
@@ -128,18 +127,18 @@ def batch_behavior(args, kwargs, output):
     found = {
         "x and y are": kinds,
         "every row of x is a window of the text": all(row == whole and row[0] >= 0 for row, whole in windows),
-        "y is": _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data)),
+        "y is": _relation(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data)),
     }
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
         found["the first position is a start"] = 0 in starts
         found["the last possible start is drawn"] = possible - 1 in starts
         found["a position in the middle is a start"] = 1 in starts
-        each = batch_size / possible
-        far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
+        mean = batch_size / possible
+        limit = TOLERANCE * (mean * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
-        alike = max(abs(n - each) for n in counts) <= far
-        found["how often starts are drawn"] = "about equally often" if alike else "some more often than others"
+        uniform = max(abs(n - mean) for n in counts) <= limit
+        found["how often starts are drawn"] = "about equally often" if uniform else "some more often than others"
     elif possible >= MANY * batch_size:
         found["rows begin at different positions"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
@@ -151,22 +150,22 @@ def batch_behavior(args, kwargs, output):
 
 
 def _kinds(x, y) -> str:
-    """What x and y are, in words."""
+    """The types, dtypes and shapes of x and y, in words."""
     if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
         return "no tensors"
     dtypes = ["" if z.dtype == torch.int64 else f" and dtype {str(z.dtype).removeprefix('torch.')}" for z in (x, y)]
-    one, other = (f"of shape {tuple(z.shape)}{dtype}" for z, dtype in zip((x, y), dtypes, strict=True))
+    of_x, of_y = (f"of shape {tuple(z.shape)}{dtype}" for z, dtype in zip((x, y), dtypes, strict=True))
     kind = "LongTensors" if x.dtype == y.dtype == torch.int64 else "tensors"
-    return f"{kind} {one}" if one == other else f"{kind} {one}, and {other}"
+    return f"{kind} {of_x}" if of_x == of_y else f"{kind} {of_x}, and {of_y}"
 
 
-def _answers(rows, heard, N) -> str:
-    """What y is of x, both as places of a text of N tokens, -1 where a number does not stand in it."""
-    for words, by in SHIFTS.items():
-        if heard == [[min(i + by, N - 1) if by > 0 else (i + by) % N for i in row] for row in rows]:
+def _relation(xs, ys, N) -> str:
+    """How the rows of y are related to those of x, both as positions in a text of N tokens, -1 for other values."""
+    for words, shift in SHIFTS.items():
+        if ys == [[min(i + shift, N - 1) if shift > 0 else (i + shift) % N for i in x] for x in xs]:
             return words
-    if all(row[:-1] == [i + 1 for i in own[:-1]] for own, row in zip(rows, heard, strict=True)) and len(rows[0]) > 1:
-        if all(row[-1] == own[0] for own, row in zip(rows, heard, strict=True)):
+    if all(y[:-1] == [i + 1 for i in x[:-1]] for x, y in zip(xs, ys, strict=True)) and len(xs[0]) > 1:
+        if all(y[-1] == x[0] for x, y in zip(xs, ys, strict=True)):
             return "x, one position further on, and at its end the first token of the window"
     return "something else"
 
@@ -176,7 +175,8 @@ SHIFTS = {"x, one position further on": 1, "x itself": 0, "x, one position back"
 
 @view
 def whole_contexts_only(args, kwargs, output):
-    """An n-gram loss; one that also counts the first few tokens of the test, with shorter contexts, as without them."""
+    """The n-gram loss. An output that also counts the first tokens of the test, whose contexts are shorter, is replaced
+    by the loss without them, so that both are accepted."""
     train, test, order, V, alpha = args
     train, test = [int(i) for i in train], [int(i) for i in test]
 
@@ -187,12 +187,12 @@ def whole_contexts_only(args, kwargs, output):
         return everywhere(length) if length == order else [tuple(train[:length])]
 
     def loss(first, windows):
-        """The mean over the tokens from `first` on, with as much context as each has, counted in these windows."""
+        """The mean over the tokens from `first` on, each with as much context as it has, counted in windows(length)."""
         total = 0.0
         for t in range(first, len(test)):
-            own = tuple(test[max(0, t - order + 1) : t + 1])
-            seen = windows(len(own))
-            total -= math.log((seen.count(own) + alpha) / (sum(w[:-1] == own[:-1] for w in seen) + alpha * V))
+            gram = tuple(test[max(0, t - order + 1) : t + 1])
+            seen = windows(len(gram))
+            total -= math.log((seen.count(gram) + alpha) / (sum(w[:-1] == gram[:-1] for w in seen) + alpha * V))
         return total / (len(test) - first)
 
     others = (loss(0, windows) for windows in (everywhere, short_ones_at_the_start))
@@ -202,13 +202,13 @@ def whole_contexts_only(args, kwargs, output):
 
 @view
 def gpt_promises_kept(args, kwargs, output):
-    """What the numbers of `gpt_promises` say. Whatever is no tensor of logits is judged by other cases."""
+    """Whether the results of `gpt_promises` keep a GPT's promises. Other cases judge outputs that are not logits."""
     init, _, ids, changed = args
     tensors = [*output["twice"], *output["training"]]
     if not all(shape_of(x) == (*ids.shape, init[0]) for x in tensors):
         return {"logits have the shape (B, T, V)": False}
     once, again, before, after = tensors
-    same = int((ids == changed).all(0).long().cumprod(0).sum())  # so many first positions hold the same ids
+    same = int((ids == changed).all(0).long().cumprod(0).sum())  # how many positions have the same ids
     return {
         "block_size is kept": output["block_size"] == init[1],
         "the same ids have the same logits in evaluation mode": gap_between(once, again) <= SAME,
@@ -216,16 +216,16 @@ def gpt_promises_kept(args, kwargs, output):
     }
 
 
-LITTLE = 1e-3  # of logits: as far apart as rounding takes them
-CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
+LITTLE = 1e-3  # the largest difference of logits that rounding can cause
+CLEAR = 0.1  # nats: by chance alone, the entropy of 600 draws varies much less
 
 
 @view
 def generation_behavior(args, kwargs, output):
-    """What texts drawn from a table say: all prompts are alike, so each new first token is a draw from one row."""
-    table, block_size, ids, more = args
+    """Properties of `generate`. All prompts are equal, so the first new tokens are draws from one row of the table."""
+    table, block_size, ids, max_new_tokens = args
     text = output["text"]
-    shape = (ids.shape[0], ids.shape[1] + more)
+    shape = (ids.shape[0], ids.shape[1] + max_new_tokens)
     found = {f"the result is a LongTensor of shape {shape}": shape_of(text) == shape and text.dtype == torch.int64}
     if not all(found.values()):
         return found
@@ -233,7 +233,7 @@ def generation_behavior(args, kwargs, output):
     found["the same seed gives the same text"] = torch.equal(text, output["same seed"])
     found["another seed gives another text"] = not torch.equal(text, output["another seed"])
     twice = [output[name] for name in ("in a row", "in a row without") if name in output]
-    found["two calls in a row give different texts"] = not any(torch.equal(*both) for both in twice)
+    found["two calls in a row give different texts"] = not any(torch.equal(*texts) for texts in twice)
     given = kwargs.get("temperature")
 
     raw = _TableModel(table, block_size)(ids[:1, -block_size:])[0, -1].double()  # (V,), of the first new token
@@ -249,13 +249,13 @@ def generation_behavior(args, kwargs, output):
     def fits(counts):
         return not bool(((counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1).any())
 
-    counts, alone = drawn(text), output.get("no generator", text)
-    found["tokens are drawn with the probabilities of the softmax"] = as_wanted = fits(counts)
-    more = 0.0 if as_wanted else float(torch.special.entr(counts / n).sum() - torch.special.entr(p).sum())
-    words = "more uniform than" if more > CLEAR else "less uniform than" if more < -CLEAR else "as uniform as"
+    counts, global_draws = drawn(text), output.get("no generator", text)
+    found["tokens are drawn with the probabilities of the softmax"] = as_softmax = fits(counts)
+    excess = 0.0 if as_softmax else float(torch.special.entr(counts / n).sum() - torch.special.entr(p).sum())
+    words = "more uniform than" if excess > CLEAR else "less uniform than" if excess < -CLEAR else "as uniform as"
     found["the draws are"] = f"{words} the softmax"
-    alike = shape_of(alone) == shape and fits(drawn(alone))
-    found["without a generator they are drawn with these probabilities too"] = alike
+    global_fits = shape_of(global_draws) == shape and fits(drawn(global_draws))
+    found["without a generator they are drawn with these probabilities too"] = global_fits
     if given and not kwargs.get("top_k"):
         tried = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
         likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in tried.items()}
@@ -266,7 +266,7 @@ def generation_behavior(args, kwargs, output):
 
 @view
 def continues_segments(args, kwargs, output):
-    """How a model of two hand-made layers continues texts in which a segment comes twice."""
+    """How two layers whose weights were set by hand continue texts in which a segment occurs twice."""
     V, M = args
     C = 3 * V + M
     layers = list(output) if isinstance(output, (list, tuple)) else []
@@ -284,38 +284,39 @@ def continues_segments(args, kwargs, output):
     right: dict[str, list[bool]] = {"a segment at the start of the text": [], "a segment further on": []}
     itself, seen = [], []
     for ids, positions, name in _texts(V, M):
-        logits, looks = _two_layers(ids, V, M, layers)
-        said = logits.argmax(-1)  # (T,)
-        seen += [looks[t] for t in positions]
-        right[name] += [bool(said[t] == ids[t + 1]) for t in positions]
-        itself += [bool(said[t] == ids[t]) for t in positions]
-    everything = all(map(all, right.values()))
-    for i, named in enumerate(("first", "second")):  # of one that does its work nobody asks how
-        found[f"the {named} layer attends to"] = "one position" if everything else _most(looks[i] for looks in seen)
-    found["the previous token is written into its channels"] = everything or _most(looks[2] for looks in seen)
-    for name, held in right.items():
-        found[f"{name} is continued correctly at"] = f"{sum(held)} of {len(held)} positions"
+        logits, facts = _two_layers(ids, V, M, layers)
+        predicted = logits.argmax(-1)  # (T,)
+        seen += [facts[t] for t in positions]
+        right[name] += [bool(predicted[t] == ids[t + 1]) for t in positions]
+        itself += [bool(predicted[t] == ids[t]) for t in positions]
+    all_right = all(map(all, right.values()))
+    for i, ordinal in enumerate(("first", "second")):  # layers that work may do so in any way
+        found[f"the {ordinal} layer attends to"] = "one position" if all_right else _most(facts[i] for facts in seen)
+    found["the previous token is written into its channels"] = all_right or _most(facts[2] for facts in seen)
+    for name, correct in right.items():
+        found[f"{name} is continued correctly at"] = f"{sum(correct)} of {len(correct)} positions"
     found["mostly the current token is predicted"] = sum(itself) > 0.8 * len(itself)
     return found
 
 
 def _texts(V, M):
-    """Texts of at most M tokens with a segment of different tokens twice, and the places whose next token is known."""
+    """Texts of at most M tokens in which a segment of different tokens occurs twice, each with the positions whose next
+    token is determined, and the name of its kind."""
     draw = torch.Generator().manual_seed(1000 * V + M)
 
     def number(low, high):
         return int(torch.randint(low, high + 1, (1,), generator=draw))
 
-    many = V * M > 10_000  # large matrices: a few texts, and those in which a head is lost most easily
-    for i in range(3 if many else 40 if M < 100 else 20):
+    large = V * M > 10_000  # large matrices get only a few texts, those in which a head fails most easily
+    for i in range(3 if large else 40 if M < 100 else 20):
         order = torch.randperm(V, generator=draw)
         length = number(2, min(V // 2, (M - 1) // 2, 6))
         segment, others = order[:length], order[length:]
         room = M - 2 * length
         front = 0 if i % 2 else number(1, max(1, room // 2)) if room > 1 else 0
-        front = room if i % 4 == 2 else front  # as late as it fits
-        between = room - front if many else number(0, room - front)
-        kinds = 1 if many or i % 5 == 3 else len(others)  # one token again and again, or many
+        front = room if i % 4 == 2 else front  # as late as possible
+        between = room - front if large else number(0, room - front)
+        kinds = 1 if large or i % 5 == 3 else len(others)  # the same token everywhere, or several
         fill = others[torch.randint(kinds, (front + between,), generator=draw)]
         ids = torch.cat([fill[:front], segment, fill[front:], segment])  # (T,), T <= M
         again = front + length + between
@@ -323,94 +324,94 @@ def _texts(V, M):
         yield ids, range(again, again + length - 1), name
 
 
-def _most(looks):
-    return Counter(looks).most_common(1)[0][0]
+def _most(values):
+    return Counter(values).most_common(1)[0][0]
 
 
 def _two_layers(ids, V, M, layers):
-    """The logits (T, V) of the two layers, and for each place what the first and the second of them look at, and
-    whether the token before stands in its room behind the first."""
+    """The logits (T, V) of the two layers; and for each position the kind of positions that the first and the second
+    layer attend to, and whether the first has written the previous token into its channels."""
     T = len(ids)
     x = torch.zeros(T, 3 * V + M)  # float32, as the weights
     x[torch.arange(T), ids] = 1.0
     x[torch.arange(T), V + torch.arange(T)] = 1.0
-    later, looks = torch.ones(T, T).triu(1).bool(), []
+    later, attended = torch.ones(T, T).triu(1).bool(), []
     for W_q, W_k, W_v in layers:
         q, k, v = (x @ W.T for W in (W_q, W_k, W_v))
         scores = q @ k.T / W_q.shape[0] ** 0.5
         weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
-        hidden = (scores.softmax(dim=-1) * later).amax(-1)  # what it would look at if it could
-        looks.append(torch.where(hidden > 0.5, 2, (weights.amax(-1) > 0.5).long()).tolist())
+        hidden = (scores.softmax(dim=-1) * later).amax(-1)  # the largest weight of a later position without the mask
+        attended.append(torch.where(hidden > 0.5, 2, (weights.amax(-1) > 0.5).long()).tolist())
         x = x + weights.matmul(v)
-        if len(looks) == 1:
-            largest, said = x[:, V + M : 2 * V + M].max(-1)
-            written = ((said == ids.roll(1)) & (largest > 0.5)).tolist()
+        if len(attended) == 1:
+            largest, token = x[:, V + M : 2 * V + M].max(-1)
+            written = ((token == ids.roll(1)) & (largest > 0.5)).tolist()
     kinds = ("a mixture of positions", "one position", "a later position, which the mask hides")
-    return x[:, -V:], [(kinds[a], kinds[b], seen) for a, b, seen in zip(*looks, written, strict=True)]
+    return x[:, -V:], [(kinds[a], kinds[b], ok) for a, b, ok in zip(*attended, written, strict=True)]
 
 
 # ---------------------------------------------------------------- the trained model
 
-FULL, ENOUGH = 0.10, 0.10  # nats above the line: all points, the check's tick
-NGRAM = 0.86  # nats that the best n-gram is above the line (tested): the first point
-LUCK = 20.0  # nats below the line over a whole text: at most one honest text in 485 million
-STILL = 1e-3  # nats; log-probabilities that move by more when later ids change are a leak
-LEAST = -30.0  # nats: what is less probable than that is impossible, and moves nobody
+FULL, ENOUGH = 0.10, 0.10  # nats above the line, at most: for all points, to pass the check
+NGRAM = 0.86  # nats above the line of the best n-gram (tested); models below it get points
+LUCK = 20.0  # nats below the line, summed over a text; an honest model gets there at most once in 485 million texts
+STILL = 1e-3  # nats; if log-probabilities change by more when later ids are changed, the model leaks
+LEAST = -30.0  # nats: any smaller log-probability counts as this one
 
 
 @metric
 def loss_above_the_line(truths, outputs):
-    """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
+    """The loss of the passages above the source's own. The second case has the same passages with later ids changed."""
     (first, changed), (logits, moved) = truths, outputs
     ids, line = first["ids"], first["nats"][:, 1:].mean().item()
-    same = (ids == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
+    same = (ids == changed["ids"]).cumprod(1).bool()  # (B, T): positions before the first changed id
     gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
-    varied = gap_between(logits, logits[:, :1].expand_as(logits)) > LITTLE  # a model may know no more than frequencies
+    varied = gap_between(logits, logits[:, :1].expand_as(logits)) > LITTLE  # False for a unigram model, which is honest
     if varied and len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
         return Score(0.0, False, "all passages have the same logits, though they hold different tokens")
     if bool((gaps > STILL).any()):
-        row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
-        words = f"in one passage, log-probabilities at position {place} moved by {float(gaps[row, place]):.3g} "
+        row, t = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
+        words = f"in one passage, log-probabilities at position {t} moved by {float(gaps[row, t]):.3g} "
         words += f"when only its ids from position {int(same[row].sum())} on were changed"
-        others = (logits.roll(1, 1), logits.roll(-1, 1), logits.flip(1))
-        elsewhere = any(abs(_loss(turned, ids) - line) <= ENOUGH for turned in others)
+        rearranged = (logits.roll(1, 1), logits.roll(-1, 1), logits.flip(1))
+        elsewhere = any(abs(_loss(x, ids) - line) <= ENOUGH for x in rearranged)
         return Score(0.0, False, words, "at_other_positions" if elsewhere else "sees_later_ids")
     loss = _loss(logits, ids)
-    said = f"{loss:.3f} nats per token; the entropy line of these passages is {line:.3f}"
+    words = f"{loss:.3f} nats per token; the entropy line of these passages is {line:.3f}"
     if not math.isfinite(loss):
         return Score(0.0, False, "a token that occurred has probability 0, so the loss is infinite", "infinite_loss")
     if (line - loss) * ids[:, 1:].numel() > LUCK:
-        return Score(0.0, False, f"{said}, and no honest model can be below it", "below_the_line")
+        return Score(0.0, False, f"{words}, and no honest model can be below it", "below_the_line")
     above = loss - line
     share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
     passed = above <= ENOUGH
     if not passed and (half := _loss(logits / 2, ids)) - line <= ENOUGH:
-        return Score(min(share, 0.5), False, f"{said}; with logits half as large it is {half:.3f}", "low_temperature")
+        return Score(min(share, 0.5), False, f"{words}; with logits half as large it is {half:.3f}", "low_temperature")
     if not passed:
-        said += f", and the check asks for {line + ENOUGH:.3f}"
-        if above < NGRAM:  # a run of the learner's own rate or class may find no induction head within 1,200 steps
-            said += ". If the repeated letters aren't learned yet, delete the saved weights and take another seed"
-    return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
+        words += f", and the check asks for {line + ENOUGH:.3f}"
+        if above < NGRAM:  # with another learning rate or class, an induction head may not form within 1,200 steps
+            words += ". If the repeated letters aren't learned yet, delete the saved weights and take another seed"
+    return Score(share, passed, words, None if passed else _what_went_wrong(logits, ids, share))
 
 
 def _loss(logits, ids) -> float:
-    """Nats per token, of all tokens but each passage's first."""
+    """Nats per token over all tokens except the first of each passage."""
     return F.cross_entropy(logits[:, :-1].double().flatten(0, 1), ids[:, 1:].flatten()).item()
 
 
 def _nats(logits):
-    """The log-probabilities that logits (..., V) say, so that no size of theirs hides anything."""
+    """Log-probabilities of logits (..., V), at least LEAST, because a leak has to be measured in probabilities."""
     return torch.log_softmax(logits.double(), dim=-1).clamp(min=LEAST)
 
 
 def _what_went_wrong(logits, ids, share: float) -> str | None:
-    """What the numbers show of a model whose loss is too high."""
-    sure = bool(((logits == 0) | (logits == 1)).all())  # no model's softmax, but ids written as one-hot vectors
-    if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE and not sure:
+    """The name of the mistake that the logits of a model with too high a loss show, if any."""
+    one_hot = bool(((logits == 0) | (logits == 1)).all())  # one-hot vectors of ids, and not the output of a softmax
+    if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE and not one_hot:
         return "probabilities"
-    said, own = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)
-    table = torch.zeros(int(own.max()) + 1, said.shape[-1], dtype=said.dtype)
-    table[own] = said  # of each token one place
-    if gap_between(table[own], said) <= LITTLE < gap_between(said, said[:1].expand_as(said)):
+    rows, tokens = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)
+    table = torch.zeros(int(tokens.max()) + 1, rows.shape[-1], dtype=rows.dtype)
+    table[tokens] = rows  # the logits at one position of each token
+    if gap_between(table[tokens], rows) <= LITTLE < gap_between(rows, rows[:1].expand_as(rows)):
         return "a_table"
     return None if share else "not_trained"

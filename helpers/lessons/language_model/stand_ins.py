@@ -1,4 +1,4 @@
-"""What stands in for answers of lesson 12 that are not there yet (helpers/or_finished.py), by their names."""
+"""Functions and a class that replace unanswered exercises of lesson 12 (helpers/or_finished.py)."""
 
 import torch
 import torch.nn.functional as F
@@ -13,20 +13,19 @@ def get_batch(data, block_size, batch_size, generator):
 
 
 def next_token_loss(logits, targets):
-    """The mean loss of all places, classes moved to where torch wants them."""
+    """The mean over all positions; the classes are moved to dimension 1, where F.cross_entropy expects them."""
     return F.cross_entropy(logits.movedim(-1, 1), targets)
 
 
 def ngram_loss(train, test, order, vocab_size, alpha):
-    """The figures' own counting."""
+    """The same as count_loss of the figures."""
     from helpers.lessons.language_model.figures import count_loss
 
     return count_loss(torch.as_tensor(train).cpu(), torch.as_tensor(test).cpu(), order, vocab_size, alpha)
 
 
 class GPT(nn.Module):
-    """A stack of lesson 12's rotary blocks under a causal mask, with the names that the exercise prescribes, so that
-    weights fit into both."""
+    """Lesson 12's rotary blocks under a causal mask, with the names of the exercise, so that weights fit into both."""
 
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
@@ -49,11 +48,11 @@ class GPT(nn.Module):
 
 
 def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """Token after token, drawn; top_k is left to the exercise."""
+    """Sample one token after the other; top_k is ignored."""
     rows = ids
     for _ in range(max_new_tokens):
         with torch.no_grad():
             scores = model(rows[..., -model.block_size :]).select(1, -1)  # (B, V)
-        chances = F.softmax(scores.div(temperature), dim=1)  # (B, V)
-        rows = torch.hstack([rows, chances.multinomial(1, generator=generator)])  # (B, T + 1)
+        p = F.softmax(scores.div(temperature), dim=1)  # (B, V)
+        rows = torch.hstack([rows, p.multinomial(1, generator=generator)])  # (B, T + 1)
     return rows

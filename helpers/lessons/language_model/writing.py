@@ -1,7 +1,4 @@
-"""Writing with the KV cache: lesson 10's `cached_attention`, for a model with the parts of the lesson's GPT.
-
-Any other model writes without a cache, and a sentence says why.
-"""
+"""Generation with a KV cache: lesson 10's `cached_attention` in a model with the modules of the lesson's GPT."""
 
 import torch
 
@@ -11,9 +8,9 @@ from helpers.blocks import apply_rope, merge_heads, split_heads
 def write_with_cache(model, ids, max_new_tokens: int, attend):
     """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
 
-    attend: `cached_attention` of lesson 10. For a model with `tokens`, `blocks` of RotaryBlock, `norm` and `unembed`.
-    A model built otherwise writes without a cache, and a sentence says so. All tokens together at most
-    model.block_size.
+    model: a GPT with `tokens`, `blocks` of RotaryBlock, `norm` and `unembed`. Any other model generates without a
+    cache, and a message says why. attend: `cached_attention` of lesson 10. Raises ValueError if the result would have
+    more than model.block_size tokens.
     """
     if ids.shape[1] + max_new_tokens > model.block_size:
         raise ValueError(f"{ids.shape[1] + max_new_tokens} tokens are more than the context of {model.block_size}")
@@ -33,24 +30,24 @@ def write_with_cache(model, ids, max_new_tokens: int, attend):
 
 
 def _new_rows(model, new, first: int, caches, attend):
-    """The logits (B, T_new, V) of new tokens, from position `first` on, and the caches of all blocks with them in."""
+    """The logits (B, T_new, V) of new tokens, from position `first` on, and the extended caches of all blocks."""
     caches = [None] * len(model.blocks) if caches is None else caches
     positions = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
     x = model.tokens(new)  # (B, T_new, D)
-    after = []
+    new_caches = []
     for block, cache in zip(model.blocks, caches, strict=True):
         mha, y = block.attention, block.norm1(x)
         q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))  # (B, H, T_new, d)
         q, k = apply_rope(q, positions, mha.base), apply_rope(k, positions, mha.base)  # (B, H, T_new, d)
         out, cache = attend(q, k, v, cache)  # (B, H, T_new, d)
-        after.append(cache)
+        new_caches.append(cache)
         x = x + mha.W_o(merge_heads(out))  # (B, T_new, D)
         x = x + block.feed_forward(block.norm2(x))  # (B, T_new, D)
-    return model.unembed(model.norm(x)), after
+    return model.unembed(model.norm(x)), new_caches
 
 
 def _why_no_cache(model, device, attend) -> str:
-    """What a model has otherwise than the lesson's GPT, or nothing: eight tokens must come out as from the model."""
+    """Why a model can't use the cache, as the end of a sentence; empty if eight tokens get equal logits with it."""
     missing = [name for name in ("tokens", "blocks", "norm", "unembed") if not hasattr(model, name)]
     if missing:
         return f"has no part called {missing[0]!r}"
@@ -60,7 +57,7 @@ def _why_no_cache(model, device, attend) -> str:
         expected = model(ids)  # (1, T, V)
         try:
             found = _new_rows(model, ids, 0, None, attend)[0]  # (1, T, V)
-            alike = torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
-        except Exception:  # parts of these names can be anything at all
-            alike = False
-    return "" if alike else "is made of other parts than the lesson's"
+            same = torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
+        except Exception:  # modules with these names can be anything
+            same = False
+    return "" if same else "is made of other parts than the lesson's"

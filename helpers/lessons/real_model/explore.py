@@ -8,17 +8,17 @@ from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
-from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet, needs_numbers
+from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, MissingWeights, needs_weights
 from helpers.lessons.real_model.network import among_words
 from helpers.widgets.panel import choice, keeping, panel, typed, whole
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
-LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
+LONGEST = 14  # words of a typed sentence; more rows would be illegible
 
 
-@needs_numbers
+@needs_weights
 def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
-    """The weights of one head on a sentence; ends: with [CLS] and [SEP], else among the words alone."""
+    """The weights of one head on a sentence. ends: include [CLS] and [SEP]."""
     read = real_network.reading(sentence)
     weights, tokens = read.attention[layer, 0, head], read.tokens[0]
     if not ends:
@@ -36,7 +36,7 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
 
 
 def heads():
-    """One head on a sentence of the lesson or on a typed one: whichever was chosen last."""
+    """One head on a sentence of the lesson or on a typed one; the control that changed last counts."""
     chosen, typed_before, shown = CHOICES[0], "", CHOICES[0]
 
     def draw(sentence: str, own: str, layer: int, head: int, ends: bool) -> Picture:
@@ -46,7 +46,7 @@ def heads():
         chosen, typed_before = sentence, own
         return draw_head(shown, layer, head, ends)
 
-    # The rows show the words; a whole sentence beside its slider would run into the next one.
+    # The slider shows numbers, because a whole sentence would run into the next control; the rows show the words.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
         draw,
@@ -74,8 +74,8 @@ def titles():
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
     controls = {"question": choice("question", options), "own": typed("a question")}
     if not pretrained.is_real():
-        return panel(lambda question, own: Quiet()._repr_html_(), **controls)
-    network, before = real_network.network(), ""
+        return panel(lambda question, own: MissingWeights()._repr_html_(), **controls)
+    network, typed_before = real_network.network(), ""
     keys = network.vectors(list(TITLES))
     figure, ax = new_figure(8.0, 4.6)
     bars = MovingBars(ax, TITLES, across=True, height=0.8)
@@ -84,16 +84,16 @@ def titles():
     ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
 
     def draw(question: str, own: str = "") -> Picture:
-        """The typed question where it has just been typed, else the slider's."""
-        nonlocal before
+        """The cosines of the typed question if it is new, else of the slider's."""
+        nonlocal typed_before
         own = " ".join(own.split())
-        before, question = own, own if own and own != before else question
+        typed_before, question = own, own if own and own != typed_before else question
         found = stand_ins.search(network.vectors([question])[0], keys, TITLES, len(TITLES))
         scores = dict(found)
         bars.show([scores[title] for title in TITLES], colors=[ORANGE if t == found[0][0] else BLUE for t in TITLES])
         ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
-        said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
-        alt = f"Cosines of sixteen video titles with “{question}”. The best: {said}."
+        best = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
+        alt = f"Cosines of sixteen video titles with “{question}”. The best: {best}."
         return Picture(figure, alt, "Orange: the best title.")
 
     return panel(keeping(figure, draw), **controls)

@@ -1,4 +1,4 @@
-"""Lesson 13. Beside learner code: the scenario. Only on numbers: the view."""
+"""Scenario of lesson 13's checks, which runs next to learner code, and a view, which sees only numbers."""
 
 import torch
 
@@ -7,7 +7,7 @@ from helpers.checking.registry import scenario, view
 
 @view
 def entries_of_blocks(args, kwargs, output):
-    """Of a renamed state dict what belongs to the blocks: other entries are not judged."""
+    """The entries of a renamed state dict that belong to the blocks; the others are not judged."""
     if not isinstance(output, dict):
         return output
     return {name: tensor for name, tensor in output.items() if str(name).startswith("blocks.")}
@@ -15,7 +15,7 @@ def entries_of_blocks(args, kwargs, output):
 
 @scenario
 def with_a_table(answer, args, kwargs):
-    """args = (table (V, D), ids, pad_id): the answer with an encode whose words are rows of the table, which learns."""
+    """args = (table (V, D), ids, pad_id): the answer with an `encode` whose word vectors are rows of the table."""
     table, ids, pad_id = args
 
     def encode(ids, mask=None):
@@ -26,7 +26,7 @@ def with_a_table(answer, args, kwargs):
 
 
 def _mixed(heads, mask):
-    """(B, 2, T, width) -> (B, T, width): in each head each token looks at all tokens that the mask allows."""
+    """(B, 2, T, width) -> (B, T, width): two heads of attention over all tokens that the mask allows."""
     scores = heads @ heads.transpose(-2, -1)
     if mask is not None:
         scores = scores.masked_fill(~mask.expand_as(scores), -torch.inf)

@@ -1,7 +1,4 @@
-"""What stands in for answers of lesson 13 that are not there yet (helpers/or_finished.py): the same, of library calls.
-
-An answer that calls anything from here is refused, like a block.
-"""
+"""Functions that replace unanswered exercises of lesson 13 (helpers/or_finished.py), written with library calls."""
 
 import re
 
@@ -9,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 EPS = 1e-12
-PARTS = {  # BERT's name of a layer: that of lesson 9's block
+PARTS = {  # BERT's name of a layer: its name in lesson 9's block
     "attention.self.query": "attention.W_q",
     "attention.self.key": "attention.W_k",
     "attention.self.value": "attention.W_v",

@@ -1,4 +1,4 @@
-"""A trained network with thin matrices beside its thick ones: the course's translator, to be adapted."""
+"""The course's translator, to be fine-tuned with LoRA."""
 
 from torch import nn
 
@@ -6,7 +6,7 @@ from helpers import translator
 from helpers.blocks import Transformer
 from helpers.translator import evaluation
 
-ADAPTED = ("W_q", "W_v")  # of every attention, as Hu et al. (2021) chose
+ADAPTED = ("W_q", "W_v")  # of every attention layer, as in Hu et al. (2021)
 
 
 def finished_translator() -> nn.Module:
@@ -17,7 +17,7 @@ def finished_translator() -> nn.Module:
 
 
 def adapted(network: nn.Module, lora, rank: int, alpha: float = 1.0) -> nn.Module:
-    """The same network, frozen, with lora(layer, rank, alpha) in place of W_q and W_v of every attention."""
+    """Freeze the network, replace W_q and W_v of every attention layer by lora(layer, rank, alpha), and return it."""
     network.requires_grad_(False)
     for part in list(network.modules()):
         for name in ADAPTED:
@@ -27,5 +27,5 @@ def adapted(network: nn.Module, lora, rank: int, alpha: float = 1.0) -> nn.Modul
 
 
 def nats_a_word(network: nn.Module, sentences: int = 200) -> float:
-    """The loss of the next French word on sentences that the translator has never seen."""
+    """The loss in nats per French word on sentences that the translator has never seen."""
     return evaluation.nats_a_word(network, evaluation.unseen(sentences))

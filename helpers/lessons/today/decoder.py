@@ -1,14 +1,14 @@
-"""A stack of the learner's blocks: the decoder of Llama and its kin, and how far a stack reaches."""
+"""A stack of the learner's blocks: a decoder such as Llama's, and how far back a stack depends on its input."""
 
 import torch
 from torch import nn
 
 
 class Decoder(nn.Module):
-    """Token vectors, num_layers blocks, one last RMS norm, logits: forward(ids (B, T), mask=None) -> (B, T, V).
+    """Token vectors, num_layers blocks, a final RMS norm, logits: forward(ids (B, T), mask=None) -> (B, T, V).
 
-    block: LlamaBlock, or a class that is made and called as it. mask: bool that broadcasts to (B, H, T, T), for every
-    block; None: causal. The state's names are those that `rename_llama` gives.
+    block: LlamaBlock, or a class with the same signatures. mask: bool, broadcastable to (B, H, T, T), for every block;
+    None is causal. The names in its state dict are those that `rename_llama` returns.
     """
 
     def __init__(self, block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers, base=10000.0, eps=1e-6):
@@ -28,7 +28,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def write(self, ids, count: int, temperature: float = 0.0, generator=None):
-        """The likeliest next token, `count` times, or one drawn at a temperature above 0: (B, T) -> (B, T + count)."""
+        """Append `count` tokens, the most probable or, at a temperature above 0, sampled: (B, T) -> (B, T + count)."""
         for _ in range(count):
             logits = self(ids)[:, -1]  # (B, V)
             if temperature > 0:
@@ -41,13 +41,13 @@ class Decoder(nn.Module):
 
 @torch.no_grad()
 def reach(block, mask, layers: int) -> list[int]:
-    """The positions whose change changes the last output of `layers` blocks with random weights under a mask (T, T)."""
+    """The positions that affect the last output of `layers` blocks with random weights under a mask (T, T)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         stack = [block(8, 2, 1, 16).double() for _ in range(layers)]
         x = torch.randn(1, len(mask), 8, dtype=torch.float64)  # (1, T, 8)
-    x = torch.cat([x, x + torch.eye(len(mask), dtype=x.dtype)[..., None]])  # (1 + T, T, 8): as it is, and each changed
-    for one in stack:
-        x = one(x, mask)
-    moved = (x[1:, -1] - x[0, -1]).abs().amax(dim=-1)  # (T,)
-    return (moved > 1e-9).nonzero().flatten().tolist()
+    x = torch.cat([x, x + torch.eye(len(mask), dtype=x.dtype)[..., None]])  # (1 + T, T, 8): unchanged, and T changes
+    for layer in stack:
+        x = layer(x, mask)
+    effect = (x[1:, -1] - x[0, -1]).abs().amax(dim=-1)  # (T,)
+    return (effect > 1e-9).nonzero().flatten().tolist()

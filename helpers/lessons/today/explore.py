@@ -1,4 +1,4 @@
-"""Explorers of lesson 14: the bytes of a cache, and how far a stack of windows reaches."""
+"""Explorers of lesson 14: the size of a KV cache, and the receptive field of stacked sliding windows."""
 
 import torch
 
@@ -8,7 +8,7 @@ from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
 from helpers.widgets.panel import choice, keeping, panel, whole
 
-PLACES = 16
+TOKENS = 16
 
 
 def cache():
@@ -43,12 +43,12 @@ def cache():
 
 
 def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
-    """The positions on which the output of each position can depend after so many layers: bool (PLACES, PLACES)."""
-    behind = torch.arange(PLACES)[:, None] - torch.arange(PLACES)
-    one = (behind >= 0) & ((behind < window) | (torch.arange(PLACES) < sinks))
-    seen = one
+    """Which positions each output can depend on after the given number of layers: bool (TOKENS, TOKENS)."""
+    distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)
+    mask = (distance >= 0) & ((distance < window) | (torch.arange(TOKENS) < sinks))
+    seen = mask
     for _ in range(layers - 1):
-        seen = (seen.float() @ one.float()) > 0
+        seen = (seen.float() @ mask.float()) > 0
     return seen
 
 

@@ -1,4 +1,4 @@
-"""Figures of lesson 14: a gate, two pairings, caches, windows, merges, pieces, and a forgotten permutation."""
+"""Figures of lesson 14: SwiGLU, two RoPE layouts, KV caches, sliding windows, BPE merges, and measured comparisons."""
 
 import re
 from dataclasses import dataclass
@@ -57,38 +57,39 @@ def two_pairings(width: int = 8) -> Picture:
             for channel in pair:
                 ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
                 ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
-            bend = -0.9 if pair[1] - pair[0] == 1 else -0.45
-            look = {"connectionstyle": f"arc3,rad={bend}", "arrowstyle": "-"}
-            arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **look)
+            curvature = -0.9 if pair[1] - pair[0] == 1 else -0.45
+            style = {"connectionstyle": f"arc3,rad={curvature}", "arrowstyle": "-"}
+            arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **style)
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
         without_spines(ax)
-    said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
-    alt = f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color rotate by the same angle."
+    described = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
+    alt = f"The {width} channels of a head, joined in pairs. {described}. Pairs of one color rotate by the same angle."
     caption = "Figure 14.2. Two layouts of RoPE. A color is an angle; the first pair rotates fastest."
     return Picture(figure, alt, caption)
 
 
 def three_scores(meant, moved, forgotten) -> Picture:
-    """Scores (T, T) as meant, with the permutation and without; wrong cells have a frame."""
+    """Scores (T, T) as the file means them, with the permuted rows and without; wrong cells are framed."""
     figure, axes = new_figure(8.6, 2.9, 1, 3)
     limit = float(max(table.abs().max() for table in (meant, moved, forgotten)))
-    titles, said = ("interleaved, as the file means", "reordered, then half-split", "half-split, not reordered"), []
+    titles = "interleaved, as the file means", "reordered, then half-split", "half-split, not reordered"
+    described = []
     for ax, table, title in zip(axes, (meant, moved, forgotten), titles, strict=True):
         heatmap(ax, table, cmap=SIGNED, vmin=-limit, vmax=limit, digits=1)
-        off = (table - meant).abs() > 1e-3
-        frame_cells(ax, off.nonzero().tolist(), width=1.6)
+        wrong = (table - meant).abs() > 1e-3
+        frame_cells(ax, wrong.nonzero().tolist(), width=1.6)
         ax.set_title(title, fontsize=10)
-        said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are wrong")
+        described.append(f"{title}: {int(wrong.sum())} of {wrong.numel()} scores are wrong")
     axes[0].set_ylabel("query")
     diagonal = "are" if ((forgotten - meant).diagonal().abs() < 1e-3).all() else "are not all"
     diagonal = f"Without the permutation those of the diagonal {diagonal} right."
-    alt = f"Three tables of scores of five tokens. {'; '.join(said)}. {diagonal}"
+    alt = f"Three tables of scores of five tokens. {'; '.join(described)}. {diagonal}"
     return Picture(figure, alt, "Figure 14.7. Scores of the same file in three ways. Framed: scores that are wrong.")
 
 
 @dataclass(frozen=True)
 class Model:
-    """The published sizes that decide how large a cache is. heads: of queries; window: None where there is none."""
+    """The published sizes that determine the size of a KV cache. heads: of queries. window: None for full attention."""
 
     name: str
     layers: int
@@ -98,11 +99,11 @@ class Model:
     window: int | None = None
 
     def bytes_of_a_token(self) -> int:
-        """Keys and values of all layers, 16 bits per number."""
+        """The bytes of a token's keys and values in all layers, 16 bits per value."""
         return 2 * self.layers * self.kv_heads * self.d_head * 2
 
     def bytes_of(self, tokens: int) -> int:
-        """The cache after so many tokens."""
+        """The bytes of the cache after a number of tokens."""
         return self.bytes_of_a_token() * min(tokens, self.window or tokens)
 
 
@@ -117,15 +118,15 @@ MODELS = (
 LENGTHS = tuple(2**power for power in range(8, 18))
 
 
-def in_bytes(number: float) -> str:
-    """Bytes in the unit that suits them."""
-    unit, name = next((pair for pair in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if number >= pair[0]), (1, "bytes"))
-    value = number / unit
+def in_bytes(count: float) -> str:
+    """A number of bytes as text, in the largest unit that fits."""
+    unit, name = next((pair for pair in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if count >= pair[0]), (1, "bytes"))
+    value = count / unit
     return f"{value:.0f} {name}" if value == round(value) else f"{value:.3g} {name}"
 
 
 def kind(model: Model) -> str:
-    """How a model's heads share keys and values, in the field's words."""
+    """How a model's heads share keys and values: MHA, MQA or GQA."""
     return "MHA" if model.kv_heads == model.heads else "MQA" if model.kv_heads == 1 else "GQA"
 
 
@@ -141,40 +142,41 @@ def cache_bytes() -> Picture:
         right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
-    taken = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
-    said = "; ".join(f"{name} {in_bytes(one)} per token, {in_bytes(text)} for 65,536" for name, one, text in taken)
-    alt = f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens."
+    rows = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
+    described = "; ".join(f"{name} {in_bytes(a)} per token, {in_bytes(b)} for 65,536" for name, a, b in rows)
+    alt = f"The cache of six models, 16 bits per number: {described}. "
+    alt += "Mistral's stops growing at its window of 4096 tokens."
     caption = "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096."
     return Picture(figure, alt, caption)
 
 
 def six_changes() -> Picture:
-    """Each change alone, and all six together, as `python -m bench.six_changes` has measured them."""
+    """Each change alone, and all six together, as `python -m bench.six_changes` measured them."""
     found = measured("today", "changes")
     line = found["line"]
     losses = {LABELS.get(name, name): [loss - line for loss in three] for name, three in found["losses"].items()}
     figure, ax = new_figure(8.2, 3.6)
     ax.axvspan(min(losses["2017"]), max(losses["2017"]), color="#DDDDDD", zorder=0)
-    said = []
+    described = []
     for i, (name, above) in enumerate(losses.items()):
         mean = sum(above) / len(above)
         color = GRAY_INK if name == "2017" else RED if name == "all six" else BLUE
         ax.plot(above, [i] * len(above), "o", ms=6, color=color, alpha=0.75)
         ax.plot([mean, mean], [i - 0.3, i + 0.3], color=color, lw=2)
-        said.append(f"{name} {mean:.3f}, from {min(above):.3f} to {max(above):.3f}")
+        described.append(f"{name} {mean:.3f}, from {min(above):.3f} to {max(above):.3f}")
     ax.set_yticks(range(len(losses)), list(losses))
     ax.invert_yaxis()
     ax.set(xlabel="nats per token above the entropy, unseen passages", xlim=(0.45, None))
     alt = "Eight kinds of model after a short training, nats per token above the entropy, mean of three seeds: "
-    alt += f"{'; '.join(said)}."
+    alt += f"{'; '.join(described)}."
     caption = "Figure 14.4. One change at a time. Dots: training runs; strokes: their means; gray: the range of 2017."
     return Picture(figure, alt, caption)
 
 
 def window_cells(ax, mask):
-    """A mask (T_q, T_k) as cells: blue where a query may attend, hatched elsewhere. Returns the blue image."""
+    """Draw a mask (T_q, T_k), blue where a query may attend and hatched elsewhere; returns the blue image."""
     T_q, T_k = mask.shape
-    ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **HATCHED, zorder=0))  # one below all: quicker than one a cell
+    ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **HATCHED, zorder=0))  # one below all is faster than one per cell
     image = ax.imshow(seen_in_blue(mask), aspect="auto", zorder=1)
     for axis, size in ((ax.xaxis, T_k), (ax.yaxis, T_q)):
         axis.set_ticks(range(0, size, 1 if size < 12 else 3))
@@ -183,21 +185,22 @@ def window_cells(ax, mask):
 
 
 def seen_in_blue(mask) -> torch.Tensor:
-    """A mask as colors (T_q, T_k, 4): blue where it is True, nothing elsewhere."""
+    """A mask as colors (T_q, T_k, 4): blue where it is True, transparent elsewhere."""
     return torch.where(mask[..., None], torch.tensor(to_rgba("#6BAED6")), torch.tensor([1.0, 1.0, 1.0, 0.0]))
 
 
 def windows(answer) -> Picture:
     shown = {"causal": (9, 0), "window 3": (3, 0), "window 3, 2 sinks": (3, 2)}
     figure, axes = new_figure(8.6, 3.0, 1, 3)
-    said = []
+    described = []
     for ax, (title, (window, sinks)) in zip(axes, shown.items(), strict=True):
         mask = answer(9, window=window, sinks=sinks)
         window_cells(ax, mask)
         ax.set(title=title, xlabel="keys")
-        said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
+        last, total = int(mask[-1].sum()), int(mask.sum())
+        described.append(f"{title}: the last query attends to {last} keys, all queries to {total}")
     axes[0].set_ylabel("queries")
-    alt = f"The keys to which each of nine queries may attend. {'; '.join(said)}."
+    alt = f"The keys to which each of nine queries may attend. {'; '.join(described)}."
     return Picture(figure, alt, "Figure 14.5. A causal mask, a sliding window, and a window with two sinks.")
 
 
@@ -223,22 +226,22 @@ def merges() -> Picture:
             ax.text(x + width / 2, -row, token, ha="center", va="center", fontsize=11, family="DejaVu Sans Mono")
             x += width + 0.12
     bare(ax, xlim=(0, 13.6), ylim=(-3.6, 0.6))
-    said = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
-    alt = f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. "
+    described = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
+    alt = f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {described}. "
     alt += "A bar separates the pieces."
     return Picture(figure, alt, "Figure 14.8. Merging by hand. No merge crosses the gap between two pieces.")
 
 
 def dialect() -> Picture:
-    """Exact translations in the new French and in the old one, as `python -m bench.dialect` has measured them."""
+    """Exact translations in the new French and in ordinary French, as `python -m bench.dialect` measured them."""
     found = measured("today", "dialect")
     rows = {"before": "before", "merged": "LoRA, merged", "all numbers": "all parameters"}
     figure, axes = new_figure(8.4, 2.6, 1, 2, sharey=True)
-    said = []
+    described = []
     for ax, (column, title) in zip(axes, ((2, "the new French"), (3, "ordinary French")), strict=True):
         runs = {name: [100 * row[column] for row in found[key]] for key, name in rows.items()}
         run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], title=title, xlim=(0, 100), xlabel="% of sentences exact")
         for name, values in runs.items():
-            said.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
-    alt = f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}."
+            described.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
+    alt = f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(described)}."
     return Picture(figure, alt, "Figure 14.6. Fine-tuning on 300 sentences. A dot is one of three training runs.")

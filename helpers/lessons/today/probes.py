@@ -1,4 +1,4 @@
-"""Lesson 14. Beside learner code: the scenarios. Only on numbers: the view."""
+"""Scenarios of lesson 14's checks, which run next to learner code, and a view, which sees only numbers."""
 
 import copy
 import re
@@ -10,14 +10,13 @@ from helpers.checking.registry import scenario, view
 from helpers.checking.scenarios import WrongParts, loaded_module
 from helpers.checking.vocabulary import Call
 
-OURS = re.compile(
-    r"(blocks\.\d+\.(W_[qkvo]|norm[12]|feed_forward\.(gate|up|down))|tokens|norm|unembed)\.weight"
-)  # what a Decoder of LlamaBlocks keeps
+# The names in the state dict of a Decoder of LlamaBlocks.
+OURS = re.compile(r"(blocks\.\d+\.(W_[qkvo]|norm[12]|feed_forward\.(gate|up|down))|tokens|norm|unembed)\.weight")
 
 
 @view
 def entries_of_a_decoder(args, kwargs, output):
-    """Of a renamed state dict what a Decoder has: other entries are not judged."""
+    """The entries of a renamed state dict that a Decoder has; the others are not judged."""
     if not isinstance(output, dict):
         return output
     return {name: tensor for name, tensor in output.items() if OURS.fullmatch(str(name))}
@@ -25,7 +24,7 @@ def entries_of_a_decoder(args, kwargs, output):
 
 @scenario
 def entries_of_the_state(answer, args, kwargs):
-    """args = (init_args, names): which entries the state of a module made so lacks, and which it has beside these."""
+    """args = (init_args, names): the missing and the unexpected names in the state dict of the learner's module."""
     init_args, names = args
     found = answer(*init_args).state_dict()
     return {
@@ -38,16 +37,16 @@ def entries_of_the_state(answer, args, kwargs):
 
 
 def _where(linear, built) -> str:
-    """Where a module keeps a layer, in words."""
+    """Where a module stores the layer that it was given, in words."""
     if any(part is linear for part in built.modules()):
         return "a part of the module"
-    held = any(part is linear for item in vars(built).values() if isinstance(item, (list, tuple)) for part in item)
-    return "in a list, where torch does not see it" if held else "not kept"
+    in_list = any(part is linear for item in vars(built).values() if isinstance(item, (list, tuple)) for part in item)
+    return "in a list, where torch does not see it" if in_list else "not kept"
 
 
 @scenario
 def lora_at_the_start(answer, args, kwargs):
-    """args = (linear, rank, x): what holds before anything is learned."""
+    """args = (linear, rank, x): the properties of a LoRA layer before training."""
     linear, rank, x = args
     again = answer(copy.deepcopy(linear), rank)
     expected = linear(x)
@@ -72,25 +71,25 @@ def lora_at_the_start(answer, args, kwargs):
 
 @scenario
 def lora_after_a_step(answer, args, kwargs):
-    """args = (linear, rank, x): whether the first step of training changes the output."""
+    """args = (linear, rank, x): whether the first training step changes the output."""
     linear, rank, x = args
     built = answer(linear, rank)
-    thin = [item for name, item in built.named_parameters() if name in ("A", "B") and item.requires_grad]
+    low_rank = [item for name, item in built.named_parameters() if name in ("A", "B") and item.requires_grad]
     with torch.enable_grad():
         before = built(x)
-        if thin and before.requires_grad:
+        if low_rank and before.requires_grad:
             before.square().sum().backward()
     with torch.no_grad():
-        for parameter in thin:
+        for parameter in low_rank:
             parameter -= 0.1 * (0 if parameter.grad is None else parameter.grad)
         return {"the first step of training changes the output": not torch.equal(before, built(x))}, []
 
 
 @scenario
 def lora_merged(answer, args, kwargs):
-    """args as for `module`: the merged layer's output, and what else holds."""
-    (linear, *sizes), numbers, (x,), _ = args
-    built, _ = loaded_module(False, answer, Call((), {}, (linear, *sizes), numbers))
+    """args as for `module`: the merged layer's output and other properties of it."""
+    (linear, *sizes), state, (x,), _ = args
+    built, _ = loaded_module(False, answer, Call((), {}, (linear, *sizes), state))
     before = {name: tensor.clone() for name, tensor in built.state_dict().items()}
     new = built.merged()
     if not isinstance(new, nn.Linear):

@@ -1,7 +1,7 @@
-"""A published model in the learner's blocks: its sizes, numbers and merges, from a folder or from the Hugging Face hub.
+"""A published model for the learner's blocks: its sizes, weights and merges, from a folder or the Hugging Face hub.
 
-It has to be built as lesson 14's blocks are: Llama's layout, in one file of numbers, with byte-level pairs of bytes.
-The folder `writer` has a small one of the course's own, which bench/small_writer.py trained.
+It must have the architecture of lesson 14's blocks: Llama's layout, one file of weights, and byte-level BPE.
+The folder `writer` contains a small model of the course's own, which bench/small_writer.py trained.
 """
 
 import json
@@ -10,42 +10,42 @@ from pathlib import Path
 
 import torch
 
-BESIDE = "llama"  # a folder beside the notebook
+FOLDER = "llama"  # next to the notebook
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 REPOSITORY = "HuggingFaceTB/SmolLM2-135M"
 WRITER = Path(__file__).with_name("writer")
 HOW_TO = (
     f"This is the course's own small model. For a published one put {', '.join(FILES)}, such as those of {REPOSITORY} "
-    f"(270 MB), into a folder {BESIDE} beside this notebook, or call published.model(download=True)."
+    f"(270 MB), into a folder {FOLDER} beside this notebook, or call published.model(download=True)."
 )
 
 
 @dataclass(frozen=True)
 class Published:
-    """sizes: what Decoder takes; state: the file's names to float32 tensors; merges, ids: of byte pairs, as bytes."""
+    """sizes: the arguments of Decoder. state: the file's names -> float32 tensors. merges: pairs of tokens, in order.
+    ids: token -> id. Tokens are bytes objects."""
 
     sizes: dict[str, float]
     state: dict[str, torch.Tensor]
     merges: list[tuple[bytes, bytes]]
     ids: dict[bytes, int]
 
-    def continued(self, model, text: str, count: int, encode, temperature: float = 0.0, seed: int = 0) -> str:
-        """The text and `count` tokens after it: the likeliest, or drawn at a temperature above 0.
+    def continued(self, model, tokens: list[bytes], count: int, temperature: float = 0.0, seed: int = 0) -> str:
+        """The text of a prompt and of `count` more tokens, the most probable or, at a temperature above 0, sampled.
 
-        encode: `encode_bpe`; model: a Decoder with the numbers.
-
-        Pieces are those of lesson 14: for plain words they are the ones that the model was trained with.
+        model: a Decoder with these weights. tokens: the prompt, split by `encode_bpe`. It splits plain words like the
+        tokenizer that the model was trained with.
         """
-        start = torch.tensor([[self.ids[token] for token in encode(text, self.merges)]])  # (1, T)
-        token_of = {number: token for token, number in self.ids.items()}
-        written = model.write(start, count, temperature, torch.Generator().manual_seed(seed))[0].tolist()
-        return b"".join(token_of.get(number, b"") for number in written).decode("utf-8", "replace")
+        start = torch.tensor([[self.ids[token] for token in tokens]])  # (1, T)
+        token_of = {i: token for token, i in self.ids.items()}
+        ids = model.write(start, count, temperature, torch.Generator().manual_seed(seed))[0].tolist()
+        return b"".join(token_of.get(i, b"") for i in ids).decode("utf-8", "replace")
 
 
-def model(folder: str | Path = BESIDE, download: bool = False) -> Published:
-    """The model in a folder, or from the hub if `download`; without it the course's own, and a sentence that says so.
+def model(folder: str | Path = FOLDER, download: bool = False) -> Published:
+    """The model in a folder, or from the hub if `download`. If neither has it, the course's own, with a message.
 
-    ValueError where the model is built otherwise than the lesson's blocks.
+    Raises ValueError if the architecture differs from that of the lesson's blocks.
     """
     home = Path(folder)
     if download and not all((home / name).is_file() for name in FILES):
@@ -53,8 +53,8 @@ def model(folder: str | Path = BESIDE, download: bool = False) -> Published:
             from huggingface_hub import snapshot_download
 
             home = Path(snapshot_download(REPOSITORY, allow_patterns=list(FILES)))
-        except Exception as error:  # not installed, offline, or whatever else the hub's tool meets
-            print(f"The hub could not be asked ({type(error).__name__}). pip install huggingface_hub brings its tool.")
+        except Exception as error:  # not installed, offline, or any other error of the hub's client
+            print(f"The hub could not be reached ({type(error).__name__}). Its client: pip install huggingface_hub")
     if not all((home / name).is_file() for name in FILES):
         print(HOW_TO)
         home = WRITER
@@ -66,18 +66,18 @@ def model(folder: str | Path = BESIDE, download: bool = False) -> Published:
 
 
 def sizes_of(config: dict) -> dict[str, float]:
-    """What Decoder takes, from a config.json. ValueError that names what the lesson's blocks do not have."""
+    """The arguments of Decoder, from a config.json. Raises ValueError naming any feature that the blocks don't have."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     heads, width = config["num_attention_heads"], config["hidden_size"]
-    strange = {
-        "another activation than silu": config.get("hidden_act", "silu") != "silu",
+    unsupported = {
+        "an activation other than silu": config.get("hidden_act", "silu") != "silu",
         "biases": bool(config.get("attention_bias") or config.get("mlp_bias")),
-        "scaled rotations": rope.get("rope_type", rope.get("type", "default")) != "default",
-        "heads of another width than D / H": (config.get("head_dim") or width // heads) * heads != width,
-        "another layout than Llama's": config.get("model_type") not in ("llama", "mistral"),
+        "scaled RoPE": rope.get("rope_type", rope.get("type", "default")) != "default",
+        "heads of a width other than D / H": (config.get("head_dim") or width // heads) * heads != width,
+        "a layout other than Llama's": config.get("model_type") not in ("llama", "mistral"),
     }
-    if found := [name for name, there in strange.items() if there]:
-        raise ValueError(f"This model has {' and '.join(found)}: the blocks of lesson 14 are built otherwise.")
+    if found := [name for name, present in unsupported.items() if present]:
+        raise ValueError(f"This model has {' and '.join(found)}, which the blocks of lesson 14 don't support.")
     return dict(
         vocab_size=config["vocab_size"],
         d_model=width,
@@ -91,7 +91,7 @@ def sizes_of(config: dict) -> dict[str, float]:
 
 
 def pairs_of(tokenizer: dict) -> tuple[list[tuple[bytes, bytes]], dict[bytes, int]]:
-    """The merges and the tokens' ids, as bytes, from a tokenizer.json of byte-level pairs."""
+    """(merges, token -> id) from a tokenizer.json with byte-level BPE; tokens are bytes."""
     byte_of = bytes_of_letters()
 
     def as_bytes(token: str) -> bytes:
@@ -99,12 +99,12 @@ def pairs_of(tokenizer: dict) -> tuple[list[tuple[bytes, bytes]], dict[bytes, in
 
     merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in tokenizer["model"]["merges"]]
     vocab = tokenizer["model"]["vocab"].items()
-    ids = {as_bytes(token): number for token, number in vocab if set(token) <= set(byte_of)}
+    ids = {as_bytes(token): i for token, i in vocab if set(token) <= set(byte_of)}
     return [(as_bytes(first), as_bytes(second)) for first, second in merges], ids
 
 
 def bytes_of_letters() -> dict[str, int]:
-    """How GPT-2's files write bytes: visible ones as themselves, the others as the letters from 256 on."""
+    """GPT-2's characters for bytes. A printable byte is its own character, the others are characters from 256 on."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(256 + i): byte for i, byte in enumerate(hidden)}

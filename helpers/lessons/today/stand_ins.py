@@ -1,7 +1,4 @@
-"""What stands in for answers of lesson 14 that are not there yet (helpers/or_finished.py): the same, of library calls.
-
-An answer that calls anything from here is refused, like a block.
-"""
+"""Functions and classes that replace unanswered exercises of lesson 14 (helpers/or_finished.py), with library calls."""
 
 import copy
 import re
@@ -27,9 +24,9 @@ class SwiGLU(nn.Module):
 
 
 def apply_rope_half_split(x, positions, base=10000.0):
-    from helpers.blocks import apply_rope  # in the notebooks of earlier lessons it may be missing
+    from helpers.blocks import apply_rope  # imported late, because earlier lessons may not have this block
 
-    interleaved = x.unflatten(-1, (2, -1)).mT.flatten(-2)  # (..., T, d), the two of each pair side by side
+    interleaved = x.unflatten(-1, (2, -1)).mT.flatten(-2)  # (..., T, d), the two channels of a pair next to each other
     return apply_rope(interleaved, positions, base).unflatten(-1, (-1, 2)).mT.flatten(-2)
 
 
@@ -41,12 +38,12 @@ class LlamaBlock(nn.Module):
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
         super().__init__()
         if d_model % num_heads or num_heads % num_kv_heads:
-            raise ValueError("heads must divide the width, and heads of keys the heads of queries")
+            raise ValueError("num_heads must divide d_model, and num_kv_heads must divide num_heads")
         self.width, self.base = d_model // num_heads, base
-        shared = self.width * num_kv_heads
+        kv_width = self.width * num_kv_heads
         self.W_q = nn.Linear(d_model, d_model, bias=False)
-        self.W_k = nn.Linear(d_model, shared, bias=False)
-        self.W_v = nn.Linear(d_model, shared, bias=False)
+        self.W_k = nn.Linear(d_model, kv_width, bias=False)
+        self.W_v = nn.Linear(d_model, kv_width, bias=False)
         self.W_o = nn.Linear(d_model, d_model, bias=False)
         self.norm1, self.norm2 = nn.RMSNorm(d_model, eps), nn.RMSNorm(d_model, eps)
         self.feed_forward = SwiGLU(d_model, d_ff)
@@ -54,10 +51,10 @@ class LlamaBlock(nn.Module):
     def forward(self, x, mask=None):
         from helpers.blocks import causal_mask, grouped_query_attention
 
-        places, y = torch.arange(x.shape[1], device=x.device), self.norm1(x)
+        positions, y = torch.arange(x.shape[1], device=x.device), self.norm1(x)
         heads = (W(y).unflatten(-1, (-1, self.width)).movedim(-2, 1) for W in (self.W_q, self.W_k, self.W_v))
         q, k, v = heads  # (B, H, T, d), (B, G, T, d) twice
-        q, k = apply_rope_half_split(q, places, self.base), apply_rope_half_split(k, places, self.base)
+        q, k = apply_rope_half_split(q, positions, self.base), apply_rope_half_split(k, positions, self.base)
         found = grouped_query_attention(q, k, v, causal_mask(x.shape[1]).to(x.device) if mask is None else mask)
         x = x + self.W_o(found.movedim(1, -2).flatten(-2))
         return self.feed_forward(self.norm2(x)).add(x)
@@ -123,16 +120,16 @@ def encode_bpe(text, merges):
 class LoRA(nn.Module):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__()
-        self.linear, self.share = linear.requires_grad_(False), alpha / rank
+        self.linear, self.scale = linear.requires_grad_(False), alpha / rank
         kind = {"dtype": linear.weight.dtype, "device": linear.weight.device}
         self.A = nn.Parameter(torch.empty(rank, linear.in_features, **kind))
         nn.init.kaiming_uniform_(self.A, a=5**0.5)
         self.B = nn.Parameter(torch.zeros(linear.out_features, rank, **kind))
 
     def forward(self, x):
-        return F.linear(x, self.linear.weight, self.linear.bias) + self.share * F.linear(F.linear(x, self.A), self.B)
+        return F.linear(x, self.linear.weight, self.linear.bias) + self.scale * F.linear(F.linear(x, self.A), self.B)
 
     def merged(self):
         new = copy.deepcopy(self.linear)
-        new.weight.data.addmm_(self.B.detach(), self.A.detach(), alpha=self.share)
+        new.weight.data.addmm_(self.B.detach(), self.A.detach(), alpha=self.scale)
         return new

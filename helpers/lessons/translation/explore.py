@@ -1,4 +1,4 @@
-"""Explorers of lesson 11: the learning rate, a smoothed target, and the cross-attention of a trained model."""
+"""Explorers of lesson 11: the learning rate, label smoothing, and the cross-attention of a trained model."""
 
 import math
 import textwrap
@@ -30,9 +30,9 @@ def rates():
         line.set_data(steps, rates)
         peak = noam_lr(warmup, d_model, warmup)
         top.set_data([warmup], [peak])
-        said = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
-        title.set_text(said)
-        alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
+        words = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
+        title.set_text(words)
+        alt = f"Learning rate over {STEPS} steps. {words}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
         return Picture(figure, alt, "Figure 11.4. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
 
     warmup = choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60)
@@ -50,11 +50,11 @@ def smoothed_target():
     title = ax.set_title("true word 0.0000, each other 0.00000")
 
     def draw(smoothing: float) -> Picture:
-        p, lead, loss = best_smoothed(smoothing, 194)
+        p, margin, loss = best_smoothed(smoothing, 194)
         bars.show([p, *[smoothing / 194] * 5], ".4f")
         dot.set_data([smoothing], [loss])
         title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
-        best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
+        best = f"a margin of {margin:.1f} in logits" if margin < math.inf else "an infinite margin in logits"
         alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
         alt += f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         return Picture(figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
@@ -67,38 +67,39 @@ def _fits(words) -> bool:
 
 
 def looks(model):
-    """A slider over sentences that `model` has not seen, and a box for one of one's own, with its cross-attention.
+    """The cross-attention of `model` on a sentence: a slider chooses an unseen sentence, and a box takes a typed one.
 
-    Whichever has changed is shown, with the true alignment where there is one."""
-    room = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
-    pairs = [corpus.translate(SENTENCE), *sorted(room, key=lambda pair: -pair.reorderings)[:7]]
+    The control that changed last counts. The true alignment is shown where there is one.
+    """
+    fitting = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
+    pairs = [corpus.translate(SENTENCE), *sorted(fitting, key=lambda pair: -pair.reorderings)[:7]]
     figure, ax = new_figure(8.6, 3.0)
     figure.set_layout_engine("none")
     ax.set_position((0.01, 0.02, 0.98, 0.85))
-    before = ""
+    typed_before = ""
 
     def draw(sentence: int, own: str = "") -> Picture:
-        nonlocal before
-        own, last = " ".join(own.lower().replace(".", " ").split()), before
-        before = own
+        nonlocal typed_before
+        own, last = " ".join(own.lower().replace(".", " ").split()), typed_before
+        typed_before = own
         if own and own != last:
-            alt = typed_one(own)
+            alt = draw_typed(own)
         else:
             pair = pairs[sentence]
-            hits, said = both_rows(pair.english, pair.french, pair.alignment)
+            hits, described = draw_rows(pair.english, pair.french, pair.alignment)
             verdict = f"{hits} of {len(pair.alignment)}"
             ax.set_title(f"{verdict} French words attend to the word that they come from", fontsize=11)
-            alt = f"“{pair.english}”: {said}. {verdict} attend to the word that they come from."
+            alt = f"“{pair.english}”: {described}. {verdict} attend to the word that they come from."
         caption = "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another "
         return Picture(figure, alt, f"{caption}word.")
 
-    def typed_one(english: str) -> str:
-        """What the model makes of any sentence, and whether the grammar would say the same."""
+    def draw_typed(english: str) -> str:
+        """Draw the translation of a typed sentence, and compare it with the grammar's; returns the alt text."""
         if problem := unknown_words(english):
-            return words_alone(problem)
+            return draw_message(problem)
         french = translator.translate(model, english)
         if not french or not all(_fits(text.split()) for text in (english, french)):
-            return words_alone(f"Your translator writes: {french or '(nothing)'}")
+            return draw_message(f"Your translator writes: {french or '(nothing)'}")
         try:
             pair = corpus.translate(english)
         except ValueError:
@@ -107,34 +108,38 @@ def looks(model):
             right = french == pair.french
             verdict = "exactly right" if right else f"the reference is: {pair.french}"
             alignment = pair.alignment if right else None
-        _, said = both_rows(english, french, alignment)
+        _, described = draw_rows(english, french, alignment)
         ax.set_title(verdict, fontsize=11)
-        return f"Your translator turns “{english}” into “{french}”: {verdict}. {said}."
+        return f"Your translator turns “{english}” into “{french}”: {verdict}. {described}."
 
-    def both_rows(english: str, french: str, alignment) -> tuple[int, str]:
-        """Draw both sentences and the weights between them; how many are aligned correctly, and with which each."""
+    def draw_rows(english: str, french: str, alignment) -> tuple[int, str]:
+        """Draw both sentences and the weights between them.
+
+        alignment: the true source index of each French word, or None without a reference. Returns how many French words
+        attend most to their true source word, and the source word of each in words.
+        """
         source, target = english.split(), french.split()
         tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
         weights = cross_weights(model, translator.source_batch([english]), tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s)
         best = weights.argmax(dim=-1).tolist()
-        true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
+        true = list(best if alignment is None else alignment)  # without a reference no word is marked as wrong
         ax.clear()
         top, bottom = two_rows(ax, source, target)
         for t, s in (weights > 0.03).nonzero().tolist():
             weight, color = float(weights[t, s]), BLUE if s == true[t] or alignment is None else RED
-            look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
-            ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
+            style = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
+            ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **style)
         for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
             if not right:
                 box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
-        said = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
-        looks = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in said)
-        return sum(map(int.__eq__, best, true)), looks
+        rows = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
+        described = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in rows)
+        return sum(map(int.__eq__, best, true)), described
 
-    def words_alone(words: str) -> str:
+    def draw_message(message: str) -> str:
         ax.clear()
         bare(ax, xlim=(0, 1), ylim=(0, 1))
-        ax.text(0.5, 0.5, "\n".join(textwrap.wrap(words, 90)), ha="center", va="center", fontsize=11)
-        return words
+        ax.text(0.5, 0.5, "\n".join(textwrap.wrap(message, 90)), ha="center", va="center", fontsize=11)
+        return message
 
     panel(keeping(figure, draw), sentence=whole("sentence", 0, 0, len(pairs) - 1), own=typed("a sentence"))

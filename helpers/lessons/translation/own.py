@@ -1,4 +1,4 @@
-"""Whose Transformer lesson 11 trains: the learner's own of lesson 10 where it is there and right, else the course's."""
+"""The Transformer that lesson 11 trains: the learner's own from lesson 10 if it passes its check, else the course's."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from helpers.checking.session import verdict_on
 
 
 def transformer(names: Mapping[str, object]) -> type:
-    """The class to train, and a line that says whose it is. names: of the notebook, `globals()`."""
+    """Print which class is trained, and return it. names: the notebook's `globals()`."""
     own = names.get("Transformer")
     if own is None or own is blocks.Transformer:
         print("Trained below: the course's Transformer. Paste yours into the cell above to train what you wrote.")

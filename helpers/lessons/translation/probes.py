@@ -1,4 +1,8 @@
-"""Lesson 11. Beside learner code: the scenario. Only on numbers: the view and the metric."""
+"""Scenario of lesson 11's checks, which runs next to learner code, and a view and a metric, which see only numbers.
+
+The scenario replaces the learner's trained model by one that predicts prepared ids, a script. So a learner's function
+that translates has to generate what the script contains, whatever their model has learned.
+"""
 
 from collections import Counter
 
@@ -8,49 +12,55 @@ from helpers.checking.names import namespace
 from helpers.checking.registry import Score, metric, scenario, view
 from helpers.checking.retry import put_in
 
-# ---------------------------------------------------------------- beside learner code
+# ---------------------------------------------------------------- next to learner code
 
 PAD, BOS, EOS = 0, 1, 2
-SURE = 50.0  # a logit that no search passes by
-LONGEST = 22  # words that fit between bos and eos into a row of MAX_LEN ids
-NO_END = "<no end>"  # what is written where eos never comes and the answer stops with an error, as places run out
-BEHIND = 0.3  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
+SURE = 50.0  # a logit so large that every search considers its word
+LONGEST = 22  # words that fit between bos and eos in a row of MAX_LEN ids
+NO_END = "<no end>"  # stands for the output where eos never comes and the answer raises because positions run out
+BEHIND = 0.3  # how much lower the logit of the second most probable word is; this word, the last id, is in no script
 
 
-def _words() -> tuple[dict[str, int], list[str]]:
-    """The ids of English words, and French words by their ids; every check imports this module, and few need them."""
+def _vocabularies() -> tuple[dict[str, int], list[str]]:
+    """English words to ids, and French words by id, imported only here because most checks don't need them."""
     from helpers.translator.word_ids import english, french_list
 
     return english, french_list
 
 
 def script(row: int, sentence: str, turn: int) -> list[int]:
-    """The French ids that a model says for the sentence in this row: in row 0 three words more than it has, or with eos
-    as many as there are positions, none in row 1, in the others two words up to as many as it has, so that rows end at
-    different times; the first word comes twice, and bos is said once in row 0. turn: with another one everything is
-    different, and with turn 2 each sentence has more words than there are positions."""
-    length, known = len(sentence.split()), len(_words()[1])
+    """The French ids that a scripted model predicts for the sentence in this row.
+
+    Row 0 has three words more than the sentence (with turn 1 as many as fit before eos), row 1 has none, and each other
+    row has between two words and as many as its sentence, so that rows end at different times. The first word comes
+    twice, and row 0 contains bos once. turn: each turn gives different words; with turn 2 every script is longer than
+    the number of positions, so eos never comes.
+    """
+    length, V = len(sentence.split()), len(_vocabularies()[1])
     words = (LONGEST if turn else length + 3) if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
     words = 2 * LONGEST if turn == 2 else words
-    says = [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
-    return [BOS if (row, place, turn == 2) == (0, 4, False) else word for place, word in enumerate(says)]
+    ids = [EOS + 1 + (23 * row + 7 * max(1, t) + 91 * turn) % (V - EOS - 2) for t in range(words)]
+    return [BOS if (row, t, turn == 2) == (0, 4, False) else word for t, word in enumerate(ids)]
 
 
 def scripted(sentences: list[str], turn: int) -> list[str]:
-    """What a model with scripts says for `sentences`, of which the first is the longest, without marks."""
-    _, french = _words()
-    said = (script(row, text, turn)[: LONGEST + 1] for row, text in enumerate(sentences))
-    return [" ".join(french[i] for i in ids if i > EOS) for ids in said]
+    """The texts of the scripts for `sentences`, whose first is the longest, without special tokens."""
+    _, french = _vocabularies()
+    scripts = (script(row, text, turn)[: LONGEST + 1] for row, text in enumerate(sentences))
+    return [" ".join(french[i] for i in ids if i > EOS) for ids in scripts]
 
 
-class _SaysElse(torch.nn.Module):
-    """A trained model that says what its scripts have, each for one English sentence, and more words behind eos. Where
-    another word was written it is sure of all that follows, so a search that compares sentences leaves the script."""
+class _Scripted(torch.nn.Module):
+    """A trained model whose predictions follow a script for each English sentence, and go on after eos.
+
+    After a word that differs from the script, its predictions are almost certain. So beam search, which compares the
+    probabilities of whole sentences, leaves the script.
+    """
 
     def __init__(self, model, scripts: dict[tuple[int, ...], list[int]]):
         super().__init__()
-        self.model, self.scripts, self.asked, self.begun = model, scripts, False, True
-        self.other = [says for says in scripts.values() if says][-1][-1:]  # said of what is none of the sentences
+        self.model, self.scripts, self.called, self.begun = model, scripts, False, True
+        self.other = [ids for ids in scripts.values() if ids][-1][-1:]  # the script of any other sentence
 
     def __getattr__(self, name):
         try:
@@ -59,14 +69,14 @@ class _SaysElse(torch.nn.Module):
             return getattr(self.model, name)
 
     def decode(self, tgt, memory, src):
-        self.asked, self.begun = True, self.begun and bool((tgt[..., 0] == BOS).all())
+        self.called, self.begun = True, self.begun and bool((tgt[..., 0] == BOS).all())
         logits = torch.full_like(self.model.decode(tgt, memory, src), -SURE)  # (B, T_t, V)
         rows = []
         for ids in src.tolist():
-            says = self.scripts.get(tuple(i for i in ids if i != PAD), self.other)
-            rows.append(([*says, EOS] * logits.shape[1])[: logits.shape[1]])
+            words = self.scripts.get(tuple(i for i in ids if i != PAD), self.other)
+            rows.append(([*words, EOS] * logits.shape[1])[: logits.shape[1]])
         following = torch.tensor(rows, device=logits.device).expand(logits.shape[:-1])  # (B, T_t)
-        left = (tgt[:, 1:] != following[:, :-1]).any(dim=-1, keepdim=True)  # (B, 1), another word was written
+        left = (tgt[:, 1:] != following[:, :-1]).any(dim=-1, keepdim=True)  # (B, 1), True after another word
         logits[..., -1] = torch.where(left, -SURE, SURE - BEHIND)
         return logits.scatter(-1, following[..., None], SURE)
 
@@ -76,38 +86,41 @@ class _SaysElse(torch.nn.Module):
 
 @scenario
 def with_scripts(answer, args, kwargs):
-    """What the answer writes when every model that it knows says what a script has, and once more with another script
-    for the sentences turned round (`again`, turned back), what it writes for two of them when eos never comes
-    (`endless`), whether a model was asked, and whether each always read bos first."""
+    """The answer's texts with a scripted model in place of every model that it can reach.
+
+    `said`: the texts for all sentences; `again`: those with another script and the sentences in reverse order, reversed
+    back; `endless`: those of two sentences when eos never comes; `asked`: whether a model was called; `begun`: whether
+    every decoder input began with bos.
+    """
     (sentences,) = args
     names = namespace(answer) or {}
-    models, said, (english, _) = [], [], _words()
+    models, texts, (english, _) = [], [], _vocabularies()
     for turn in range(3):
         sentences = sentences[:2] if turn == 2 else sentences
         rows = enumerate(sentences)
         scripts = {tuple(english[word] for word in text.split()): script(row, text, turn) for row, text in rows}
-        modules = {name: thing for name, thing in names.items() if isinstance(thing, torch.nn.Module)}
-        known = {n: thing for n, thing in modules.items() if hasattr(thing, "encode") and hasattr(thing, "decode")}
-        others = {name: _SaysElse(thing, scripts) for name, thing in known.items()}
-        with put_in(names, others, watched=True):
+        modules = {name: value for name, value in names.items() if isinstance(value, torch.nn.Module)}
+        trained = {name: m for name, m in modules.items() if hasattr(m, "encode") and hasattr(m, "decode")}
+        replaced = {name: _Scripted(model, scripts) for name, model in trained.items()}
+        with put_in(names, replaced, watched=True):
             try:
                 written = answer(list(sentences)[:: -1 if turn == 1 else 1], **kwargs)
             except (IndexError, RuntimeError):
                 if turn < 2:
                     raise
                 written = [NO_END] * len(sentences)
-            said.append(written[::-1] if turn == 1 and isinstance(written, list) else written)
-        models += others.values()
-    seen = {"asked": any(m.asked for m in models), "begun": all(m.begun for m in models)}
-    return dict(zip(("said", "again", "endless"), said, strict=True)) | seen, []
+            texts.append(written[::-1] if turn == 1 and isinstance(written, list) else written)
+        models += replaced.values()
+    facts = {"asked": any(m.called for m in models), "begun": all(m.begun for m in models)}
+    return dict(zip(("said", "again", "endless"), texts, strict=True)) | facts, []
 
 
-# ---------------------------------------------------------------- only on numbers
+# ---------------------------------------------------------------- on numbers only
 
 
 @view
 def batch_without_padding(args, kwargs, output):
-    """A batch as it was returned, but tgt_in is padding wherever tgt_out has to be: nobody hears what stands there."""
+    """The returned batch, but with padding in tgt_in wherever tgt_out has to be padding, where any ids are allowed."""
     pairs, pad_id = (*args, *kwargs.values())[:2]
     tgt_in = output.get("tgt_in") if isinstance(output, dict) else None
     if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
@@ -116,125 +129,130 @@ def batch_without_padding(args, kwargs, output):
     return output | {"tgt_in": tgt_in.masked_fill(torch.arange(tgt_in.shape[1]) > words[:, None], pad_id)}
 
 
-FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
-AT_MOST = 0.5  # of the points, where a model with scripts shows a fault
+FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # fraction of exact sentences for all points, to pass the check, for any points
+AT_MOST = 0.5  # fraction of the points that remain when a scripted model shows a fault
 MARKS = ("<pad>", "<bos>", "<eos>")
 
 
 @metric
 def exact_translations(truths, outputs):
-    """The share of sentences that come out word for word: all points from 99%, none below 50%. Then comes one of them
-    alone. The last case has other sentences and models that say what a script has: no points for whoever does not
-    repeat it, at most half of them for whoever writes something else."""
+    """The fraction of sentences that are translated exactly: all points from 99%, none below 50%.
+
+    The cases in the middle have single sentences of the first case. The last case has other sentences and scripted
+    models. An answer that ignores the script gets no points, and one that writes anything else at most half of them.
+    """
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
     right, total, in_batch = sum(a == b for a, b in pairs), len(pairs), dict(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
     singles = zip(truths[1:-1], outputs[1:-1], strict=True)
-    alone = [(wanted, in_batch[wanted], _one_space(text)) for (wanted,), (text,) in singles if wanted in in_batch]
+    alone = [(truth, in_batch[truth], _one_space(text)) for (truth,), (text,) in singles if truth in in_batch]
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
-    fault, seen = _fault(truths[-1], outputs[-1])
+    fault, evidence = _fault(truths[-1], outputs[-1])
     if share and fault == "model_not_repeated":
-        return Score(0.0, False, f"{words}; {seen}", fault)
+        return Score(0.0, False, f"{words}; {evidence}", fault)
     loose = next((b for b in outputs[0] if b != _one_space(b)), "")
-    if loose and not seen:
-        fault, seen = "spaces", f"but there are spaces too many: {loose[:100]!r}"
-    others = ((wanted, text) for wanted, among, text in alone if among == wanted != text)
-    if passed and not seen and (other := next(others, None)):
+    if loose and not evidence:
+        fault, evidence = "spaces", f"but there are too many spaces: {loose[:100]!r}"
+    worse_alone = ((truth, text) for truth, among, text in alone if among == truth != text)
+    if passed and not evidence and (other := next(worse_alone, None)):
         fault = "cut_short" if other[0].startswith(f"{other[1]} ") else "another_alone"
-        seen = f"one of them by itself: {_both(*other)}"
-    share = min(share, AT_MOST) if seen else share
+        evidence = f"one of them by itself: {_both(*other)}"
+    share = min(share, AT_MOST) if evidence else share
     if passed:
-        return Score(share, False, f"{words}; {seen}", fault) if seen else Score(share, True, words)
+        return Score(share, False, f"{words}; {evidence}", fault) if evidence else Score(share, True, words)
     if share == 1:
-        words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, as the grader's are others"
+        words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, since the grader uses others"
     else:
         words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
-    asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
-    right_alone = any(text == wanted != among for wanted, among, text in alone)
-    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault, right_alone))
+    called = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
+    right_alone = any(text == truth != among for truth, among, text in alone)
+    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, called, fault, right_alone))
 
 
-def _both(wanted: str, written: str) -> str:
-    return f"expected “{wanted}”, yours “{_one_space(written)[:100]}”"
+def _both(truth: str, output: str) -> str:
+    return f"expected “{truth}”, yours “{_one_space(output)[:100]}”"
 
 
 def _one_space(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fault(truth, seen) -> tuple[str | None, str]:
-    """The mistake that the models with scripts show, where it has a name, and what they show of it; nothing where none
-    was asked: the model may be kept where nobody looks."""
-    if not isinstance(seen, dict) or not seen["asked"]:
+def _fault(truth, found) -> tuple[str | None, str]:
+    """The mistake that the scripted models reveal, None if it has no name, and the evidence for it in words.
+
+    There is no evidence where no scripted model was called, because the answer may keep its model out of reach.
+    """
+    if not isinstance(found, dict) or not found["asked"]:
         return None, ""
-    second = _words()[1][-1]
-    seen = seen | {name: [_without_marks(text) for text in seen[name]] for name in ("said", "again")}
-    begin = [(a.split()[:1], b.split()[:1]) for a, b in zip(seen["said"], seen["again"], strict=True)]
+    second = _vocabularies()[1][-1]
+    found = found | {name: [_without_marks(text) for text in found[name]] for name in ("said", "again")}
+    begin = [(a.split()[:1], b.split()[:1]) for a, b in zip(found["said"], found["again"], strict=True)]
     if _most(a == b != [second] for a, b in begin):
-        name = None if seen["said"] == truth["said"] else "model_not_repeated"
-        return name, f"with two models that begin differently yours writes the same: “{seen['again'][0][:100]}”"
-    texts = [*zip(truth["said"], seen["said"], strict=True), *zip(truth["again"], seen["again"], strict=True)]
+        name = None if found["said"] == truth["said"] else "model_not_repeated"
+        return name, f"with two models that begin differently yours writes the same: “{found['again'][0][:100]}”"
+    texts = [*zip(truth["said"], found["said"], strict=True), *zip(truth["again"], found["again"], strict=True)]
     pairs = [(a.split(), b.split()) for a, b in texts]
-    wrong = [(wanted, words) for wanted, words in pairs if wanted != words]
+    wrong = [(expected, words) for expected, words in pairs if expected != words]
     if not wrong:
-        if not seen["begun"]:
+        if not found["begun"]:
             return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
-        return _endless(truth["endless"], seen["endless"])
+        return _endless(truth["endless"], found["endless"])
     shown = f"with another model {_both(*(' '.join(words) for words in min(wrong, key=lambda pair: len(pair[0]))))}"
-    if _most(set(words) == set(wanted[:1]) and len(words) > len(wanted) for wanted, words in wrong):
+    if _most(set(words) == set(expected[:1]) and len(words) > len(expected) for expected, words in wrong):
         return "first_word_again", shown
-    if _most(len(words) > len(wanted) and words[: len(wanted)] == wanted for wanted, words in wrong):
-        if _most(words[len(wanted) : len(wanted) + 1] == [second] for wanted, words in wrong):
+    if _most(len(words) > len(expected) and words[: len(expected)] == expected for expected, words in wrong):
+        if _most(words[len(expected) : len(expected) + 1] == [second] for expected, words in wrong):
             return "eos_put_off", shown
         return "eos_not_heard" if len(wrong) == len(pairs) else "goes_on_after_the_end", shown
-    if _most(wanted[: len(words)] == words for wanted, words in wrong):
+    if _most(expected[: len(words)] == words for expected, words in wrong):
         return "cut_short", shown
-    others = (next((b for a, b in zip(wanted, words, strict=False) if a != b), "") for wanted, words in wrong)
-    return "not_the_likeliest" if _most(first == second for first in others) else None, shown
+    first_errors = (next((b for a, b in zip(*pair, strict=False) if a != b), "") for pair in wrong)
+    return "not_the_likeliest" if _most(word == second for word in first_errors) else None, shown
 
 
 def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
-    """Whether words are missing where eos never comes. One more, or an error as places run out, is no fault."""
-    for wanted, words in zip(truth, map(_without_marks, written), strict=True):
-        if words != NO_END and not f"{words} ".startswith(f"{wanted} "):
-            name = "cut_without_eos" if f"{wanted} ".startswith(f"{words} ") else None
-            return name, f"with a model that never predicts eos {_both(wanted, words)}"
+    """The fault if words are missing where eos never comes. One more word or an error at the last position is none."""
+    for expected, words in zip(truth, map(_without_marks, written), strict=True):
+        if words != NO_END and not f"{words} ".startswith(f"{expected} "):
+            name = "cut_without_eos" if f"{expected} ".startswith(f"{words} ") else None
+            return name, f"with a model that never predicts eos {_both(expected, words)}"
     return None, ""
 
 
 def _without_marks(text: str) -> str:
-    """A script has a mark among its words; whether that is left out or written as it is, is no question here."""
+    """The text without special tokens, because the answer may write the one in a script or leave it out."""
     return " ".join(word for word in text.split() if word not in MARKS)
 
 
-def _most(which) -> bool:
-    which = list(which)
-    return sum(which) > len(which) / 2
+def _most(conditions) -> bool:
+    conditions = list(conditions)
+    return sum(conditions) > len(conditions) / 2
 
 
-def _what_went_wrong(pairs, asked: bool, fault: str | None, right_alone: bool) -> str | None:
-    said = [(truth.split(), output.split()) for truth, output in pairs]
-    if _most(any(mark in words for mark in MARKS) for _, words in said):
+def _what_went_wrong(pairs, called: bool, fault: str | None, right_alone: bool) -> str | None:
+    """The name of the mistake that the translations show, if any. called: whether a scripted model was called."""
+    sentences = [(truth.split(), output.split()) for truth, output in pairs]
+    if _most(any(mark in words for mark in MARKS) for _, words in sentences):
         return "marks_left_in"
-    wrong = [(truth, words) for truth, words in said if truth != words]
+    wrong = [(truth, words) for truth, words in sentences if truth != words]
     if _most(words[: len(truth)] == truth for truth, words in wrong):
         if fault in ("eos_not_heard", "eos_put_off", "goes_on_after_the_end"):
             return fault
-        return "says_too_much" if asked else "goes_on_after_the_end"
+        return "says_too_much" if called else "goes_on_after_the_end"
     truths, outputs = zip(*pairs, strict=True)
-    if _most(words == truth[1:] for truth, words in said):
+    if _most(words == truth[1:] for truth, words in sentences):
         return "first_word_missing"
-    if _most(words == truth[:-1] for truth, words in said):
+    if _most(words == truth[:-1] for truth, words in sentences):
         return "last_word_missing"
     elsewhere = (Counter(truths) & Counter(outputs)).total() - sum(map(str.__eq__, truths, outputs))
-    if elsewhere > len(said) / 2:
+    if elsewhere > len(sentences) / 2:
         return "another_order"
     if _most(bool(words) and words == truth[: len(words)] for truth, words in wrong):
         return "cut_short"
-    right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
-    if right < 0.1 * sum(len(truth) for truth, _ in said):
-        named = fault in ("not_the_likeliest", "first_word_again")
-        return fault if named else "right_alone" if right_alone else "not_trained"
-    return None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
+    right = sum(a == b for truth, words in sentences for a, b in zip(truth, words, strict=False))
+    if right < 0.1 * sum(len(truth) for truth, _ in sentences):
+        explained = fault in ("not_the_likeliest", "first_word_again")
+        return fault if explained else "right_alone" if right_alone else "not_trained"
+    return None if fault == "cut_short" and len(wrong) > len(sentences) / 2 else fault
