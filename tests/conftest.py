@@ -25,6 +25,7 @@ from helpers.checking.key import load_keys
 from helpers.course import course
 from helpers.translator import stage
 
+torch.set_num_threads(1)
 gc.disable()  # until all is collected: what is imported stays, and looking for waste in it takes a quarter of the time
 ROOT = course().root
 

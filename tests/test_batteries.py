@@ -13,8 +13,6 @@ from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.mutation_score import lessons
 
-torch.set_num_threads(1)
-
 MEASURED = [
     pytest.param(name, item, id=item.name, marks=pytest.mark.full if item.name == "language_model_logits" else ())
     for name in lessons()

@@ -21,8 +21,6 @@ from helpers.progress import PASSED
 from tests.conftest import EVERY, one_of
 from tests.mutation_score import exercises, lessons
 
-torch.set_num_threads(1)
-
 
 def _pairs() -> list[tuple[str, str, tuple[str, ...]]]:
     """(lesson, exercise, the earlier exercises that its solution calls)."""
