@@ -1,4 +1,4 @@
-"""Clumsy trained models: none passes, none is told of a mistake that it did not make."""
+"""Trained models with distorted outputs: none passes, and none is told of a mistake that it did not make."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("lesson", "exercise"), MEASURED)
-def test_clumsy_trained_models_fail_for_what_they_return_and_are_given_no_name(lesson, exercise):
+def test_distorted_outputs_of_trained_models_fail_without_a_named_mistake(lesson, exercise):
     key = make_key(lesson, exercise, 100, False, None, 0)
     best = best_outputs(exercise, key.cases)
 

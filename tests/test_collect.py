@@ -1,4 +1,4 @@
-"""course collect: every platform's download comes in, nothing is lost, and the list says who is missing."""
+"""`course collect`: it reads every platform's download, loses nothing, and lists who is missing."""
 
 import functools
 import io
@@ -32,7 +32,7 @@ LESSON, OTHER = "04_scaling", "03_query_key"
 
 @functools.cache
 def notebook(answer: str, lesson: str = LESSON) -> bytes:
-    """A submission: the release, with something written into its first answer cell."""
+    """Return a submission: the released notebook with a comment in its first answer cell."""
     cells = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
     first = next(c for c in cells["cells"] if c["metadata"].get("nbgrader", {}).get("solution"))
     first["source"] = f"# {answer}"
@@ -48,18 +48,18 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def local_time(text: str, form: str) -> datetime:
-    """A time in this computer's zone, as UTC without a zone."""
+    """Convert a time in this computer's zone to UTC without a zone."""
     return datetime.strptime(text, form).astimezone(UTC).replace(tzinfo=None)
 
 
 class Class:
-    """One class in a folder of its own."""
+    """A class in its own folder."""
 
     def __init__(self, tmp_path: Path):
         self.tmp, self.folders = tmp_path, load(tmp_path / "class")[0]
 
     def take(self, files: dict[str, bytes], lesson: str | None = LESSON, roster: str = "", name: str = "got.zip"):
-        """Collect a zip of these files; the outcome of the lesson (or all of them), and the sentences."""
+        """Collect a zip of these files; return the outcome of the lesson, or of all lessons, and the notes."""
         path = self.tmp / name
         path.write_bytes(zipped(files))
         return self.take_path(path, lesson, roster)
@@ -89,7 +89,7 @@ def one(tmp_path) -> Class:
     return Class(tmp_path)
 
 
-def test_moodle_folders_and_flat_names(one):
+def test_moodle_downloads_with_folders_and_with_flat_names(one):
     outcome, notes = one.take(
         {
             "Ada Lovelace_101_assignsubmission_file_/04_scaling.ipynb": notebook("ada"),
@@ -110,7 +110,7 @@ def test_moodle_folders_and_flat_names(one):
     assert read.problem is None and "# ada" in read.code()
 
 
-def test_canvas_names_late_and_handed_in_again(one):
+def test_canvas_downloads_with_late_and_repeated_submissions(one):
     outcome, _ = one.take(
         {
             "lovelaceada_11_501_04_scaling.ipynb": notebook("checkpoint('translator.safetensors', 'model-2.txt')"),
@@ -128,7 +128,7 @@ def test_canvas_names_late_and_handed_in_again(one):
     assert read_sources(one.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
 
 
-def test_brightspace_folders_the_newest_counts(one):
+def test_brightspace_downloads_where_the_newest_submission_counts(one):
     folder = "7-4242 - Ada Lovelace - {}/04_scaling.ipynb"
     outcome, _ = one.take(
         {
@@ -160,7 +160,7 @@ submission_901:
 """
 
 
-def test_gradescope_folders_with_groups_and_times(one):
+def test_gradescope_downloads_with_groups_and_times(one):
     outcome, _ = one.take(
         {
             "assignment_1_export/submission_metadata.yml": METADATA,
@@ -174,7 +174,7 @@ def test_gradescope_folders_with_groups_and_times(one):
     assert stamp.read_text() == "2026-11-03 10:30:00 UTC"
 
 
-def test_flat_files_and_folders_with_names(one):
+def test_other_downloads_with_named_files_and_folders(one):
     outcome, notes = one.take(
         {
             "ada_04_scaling.ipynb": notebook("ada"),
@@ -194,7 +194,7 @@ def test_flat_files_and_folders_with_names(one):
     ]
 
 
-def test_a_folder_is_taken_like_a_zip_and_its_zips_too(one):
+def test_a_folder_is_collected_like_a_zip_and_so_are_zips_in_it(one):
     root = one.tmp / "download"
     (root / "ada").mkdir(parents=True)
     (root / "ada" / "04_scaling.ipynb").write_bytes(notebook("ada"))
@@ -203,14 +203,14 @@ def test_a_folder_is_taken_like_a_zip_and_its_zips_too(one):
     assert outcome.became == {"ada": "new", "ben": "new"} and one.has("ben") == notebook("ben")
 
 
-def test_the_notebook_tells_the_lesson(one):
+def test_the_lesson_is_recognized_by_the_notebook(one):
     outcomes, _ = one.take({"ada/a.ipynb": notebook("4"), "ben/b.ipynb": notebook("3", OTHER)}, lesson=None)
     assert [(outcome.lesson, list(outcome.became)) for outcome in outcomes] == [(OTHER, ["ben"]), (LESSON, ["ada"])]
     assert one.has("ben", OTHER) == notebook("3", OTHER)
 
 
 @pytest.mark.parametrize("lesson", [LESSON, None])
-def test_what_belongs_to_another_lesson_is_misplaced_and_touches_nothing(one, lesson):
+def test_a_notebook_of_another_lesson_is_reported_and_replaces_nothing(one, lesson):
     own = one.folders.submitted / "Ben B" / OTHER / f"{OTHER}.ipynb"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"his real one")
@@ -225,20 +225,20 @@ def test_what_belongs_to_another_lesson_is_misplaced_and_touches_nothing(one, le
 ROSTER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,a@x.org,11\nben,Ben,Berg,b@x.org,12\n"
 
 
-def test_a_second_lesson_in_one_hand_in_is_kept_beside(one):
+def test_a_notebook_of_a_second_lesson_is_kept_beside_the_first(one):
     folder = "Ada A_1_assignsubmission_file_/"
     outcome, _ = one.take({folder + "a.ipynb": notebook("4"), folder + "b.ipynb": notebook("3", OTHER)})
     assert outcome.misplaced == {} and one.has("Ada A") == notebook("4")
     assert (one.folders.submitted / "Ada A" / LESSON / "b.ipynb").read_bytes() == notebook("3", OTHER)
 
 
-def test_the_roster_names_students_and_says_who_is_missing(one):
+def test_the_roster_names_students_and_shows_who_is_missing(one):
     outcome, _ = one.take(
         {"lovelaceada_11_501_04_scaling.ipynb": notebook("ada"), "zoe_99_502_x.ipynb": notebook("zoe")}, roster=ROSTER
     )
     assert one.students() == {"ada", "zoe-99"}
     assert outcome.missing == ["ben"] and outcome.strangers == ["zoe-99"]
-    later, _ = one.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook remembers the class
+    later, _ = one.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook knows the class
     assert later.became == {"ben": "new"} and later.missing == []
     with open_gradebook(one.folders) as gradebook:
         assert gradebook.find_student("ben").email == "b@x.org"
@@ -263,21 +263,21 @@ Participant 103,Jörg Müller,jm@x.org,No submission,,-
         ("Name\nAda Lovelace\n", "Ada Lovelace"),
     ],
 )
-def test_the_lists_of_all_platforms_are_rosters(tmp_path, text, student):
+def test_lists_of_all_platforms_can_be_rosters(tmp_path, text, student):
     for encoding in ("utf-8", "utf-16"):
         (tmp_path / "list.csv").write_bytes(text.removeprefix("\ufeff").encode(encoding))
         people = read_roster(tmp_path / "list.csv")
         assert people[0].student == student and people[0].first_name == "Ada"
 
 
-def test_a_list_that_is_no_roster_is_refused_in_a_sentence(tmp_path):
+def test_a_list_that_is_not_a_roster_is_refused_with_a_message(tmp_path):
     for text in ("", "a,b\n1,2\n", "id\nada\nada\n"):
         (tmp_path / "list.csv").write_text(text)
         with pytest.raises(CourseError, match="roster|Two lines"):
             read_roster(tmp_path / "list.csv")
 
 
-def test_two_students_of_one_name_stay_two(one):
+def test_two_students_of_the_same_name_are_kept_apart(one):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
     files = {folder.format(101): notebook("first"), folder.format(102): notebook("second")}
     outcome, notes = one.take(files)
@@ -286,13 +286,13 @@ def test_two_students_of_one_name_stay_two(one):
     assert set(again.became.values()) == {"unchanged"} and len(one.students()) == 2
 
 
-def test_a_second_student_of_a_name_who_comes_later_does_not_replace_the_first(one):
+def test_a_later_student_of_the_same_name_does_not_replace_the_first(one):
     for number in (101, 102):
         one.take({f"Ada Lovelace_{number}_assignsubmission_file_/04_scaling.ipynb": notebook(str(number))})
     assert one.has("Ada Lovelace") == notebook("101") and one.has("Ada Lovelace-102") == notebook("102")
 
 
-def test_moodles_worksheet_tells_them_apart_and_has_the_time(one):
+def test_moodles_worksheet_tells_equal_names_apart_and_gives_times(one):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
     outcome, notes = one.take(
         {folder.format(101): notebook("first"), folder.format(102): notebook("second")}, roster=MOODLE_SHEET
@@ -303,7 +303,7 @@ def test_moodles_worksheet_tells_them_apart_and_has_the_time(one):
     assert source.time == local_time("Tue 3 11 2026 10:30", "%a %d %m %Y %H:%M").isoformat()
 
 
-def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
+def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(one):
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     files = {folder.format("Jörg Müller", 103): notebook("j")}
     files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
@@ -316,13 +316,13 @@ def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
         assert set(read_sources(one.folders, LESSON)) == {student.id for student in gradebook.students} == students
 
 
-def test_a_worksheet_of_another_assignment_still_tells_names(one):
+def test_a_worksheet_of_another_assignment_still_gives_names(one):
     sheet = MOODLE_SHEET.replace("Participant 10", "Participant 77")
     outcome, _ = one.take({"Jörg Müller_5_assignsubmission_file_/x.ipynb": notebook("j")}, roster=sheet)
     assert outcome.became == {"jm@x.org": "new"}
 
 
-def test_what_was_collected_is_replaced_by_a_newer_one_only_and_kept(one):
+def test_a_submission_is_replaced_only_by_a_newer_one_and_kept(one):
     folder = "7-4242 - Ada Lovelace - Nov {}, 2026 1030 AM/04_scaling.ipynb"
     first, second = {folder.format(3): notebook("first")}, {folder.format(5): notebook("second")}
     one.take(first)
@@ -330,18 +330,18 @@ def test_what_was_collected_is_replaced_by_a_newer_one_only_and_kept(one):
     assert outcome.became == {"Ada Lovelace-7": "newer"} and one.has("Ada Lovelace-7") == notebook("second")
     kept = outcome.twice["Ada Lovelace-7"]
     assert (kept / f"{LESSON}.ipynb").read_bytes() == notebook("first")
-    outcome, _ = one.take(first)  # yesterday's download once more
+    outcome, _ = one.take(first)  # yesterday's download again
     assert outcome.became == {"Ada Lovelace-7": "unchanged"} and one.has("Ada Lovelace-7") == notebook("second")
 
 
-def test_an_old_download_without_times_brings_nothing_back(one):
+def test_an_old_download_without_times_does_not_restore_old_submissions(one):
     first, second = {"ada.ipynb": notebook("first")}, {"ada.ipynb": notebook("second")}
     for files in (first, second, first):
         one.take(files)
     assert one.has("ada") == notebook("second") and notebook("first") in one.all_bytes()
 
 
-def test_what_a_person_mended_stays(one):
+def test_a_submission_fixed_by_the_teacher_is_not_overwritten(one):
     one.take({"ada.ipynb": notebook("broken")})
     place = one.folders.submitted / "ada" / LESSON / f"{LESSON}.ipynb"
     place.write_bytes(notebook("mended by the teacher"))
@@ -349,7 +349,7 @@ def test_what_a_person_mended_stays(one):
     assert place.read_bytes() == notebook("mended by the teacher")
 
 
-def test_late_by_nbgraders_due_date_and_extension(one):
+def test_lateness_follows_nbgraders_due_date_and_extensions(one):
     due = local_time("2026-11-03 23:59", "%Y-%m-%d %H:%M")
     with open_gradebook(one.folders) as gradebook:
         register_lesson(gradebook, one.folders, LESSON)
@@ -369,14 +369,14 @@ def test_late_by_nbgraders_due_date_and_extension(one):
     assert outcome.late == {"Ada A-7": "1 day 10 hours"}
 
 
-def test_a_learners_own_timestamp_says_nothing_about_the_time(one):
+def test_a_learners_own_timestamp_file_is_ignored(one):
     one.take({"ada/04_scaling.ipynb": notebook("a"), "ada/timestamp.txt": b"2020-01-01 00:00:00 UTC"})
     there = one.folders.submitted / "ada" / LESSON
     assert not (there / "timestamp.txt").exists()
     assert b"2020-01-01 00:00:00 UTC" in {path.read_bytes() for path in there.iterdir()}
 
 
-def test_nested_zips_are_unpacked_and_damaged_ones_are_named_and_kept(one):
+def test_nested_zips_are_unpacked_and_damaged_ones_are_reported_and_kept(one):
     deep = zipped({"a/b/04_scaling.ipynb": notebook("deep")})
     outcome, notes = one.take(
         {
@@ -411,12 +411,12 @@ def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
     assert one.has("Fay F") == notebook("fine")
     for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E", "Gus G", "Hal H"):
         assert [note for note in notes if name in note], name
-    assert [note for note in notes if "Ben B" in note and "more than 1 MB" in note]  # not what was left of them
+    assert [note for note in notes if "Ben B" in note and "more than 1 MB" in note]  # the limit, not the rest of it
     assert max(len(content) for content in one.all_bytes()) < 1 << 20
     assert sum(len(content) for content in one.all_bytes()) < 1 << 20 and len(one.all_bytes()) < 20
 
 
-def test_names_lead_nowhere(one):
+def test_paths_in_a_zip_cannot_leave_the_folder(one):
     outcome, _ = one.take(
         {
             "../../../evil.ipynb": notebook("a"),
@@ -431,17 +431,17 @@ def test_names_lead_nowhere(one):
     assert all(path.name.startswith("room-") for path in outside) and b"junk" not in one.all_bytes()
 
 
-def test_a_link_in_a_zip_is_no_link_here(one):
+def test_a_symbolic_link_in_a_zip_becomes_a_plain_file(one):
     path = one.tmp / "got.zip"
     with zipfile.ZipFile(path, "w") as archive:
         entry = zipfile.ZipInfo("ada/04_scaling.ipynb")
         entry.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(entry, "/etc/passwd")
     one.take_path(path)
-    assert one.has("ada") == b"/etc/passwd"  # the text, which is no notebook
+    assert one.has("ada") == b"/etc/passwd"  # the link's text, which is not a notebook
 
 
-def test_a_link_in_a_folder_is_not_followed(one):
+def test_a_symbolic_link_in_a_folder_is_not_followed(one):
     root = one.tmp / "download" / "ada"
     root.mkdir(parents=True)
     (one.tmp / "secret.ipynb").write_bytes(notebook("not theirs"))
@@ -451,7 +451,7 @@ def test_a_link_in_a_folder_is_not_followed(one):
     assert one.has("ada") == notebook("own") and "is a link" in notes[0]
 
 
-def test_who_handed_in_no_notebook_is_named_in_a_sentence(one):
+def test_a_submission_without_a_notebook_is_reported(one):
     moodle = "Ben B_2_assignsubmission_file_"
     files = {"Ada A_1_assignsubmission_file_/04_scaling.ipynb": notebook("a"), f"{moodle}/answers.pdf": b"%PDF-1.7"}
     outcome, notes = one.take(files)
@@ -477,26 +477,26 @@ def test_umlauts_from_a_mac_and_from_windows_are_the_same_student(one):
     assert outcome.became == {"Jörg Müller": "unchanged"}
 
 
-def test_utf8_names_without_the_zips_mark(one):
+def test_utf8_names_without_the_utf8_flag_are_read(one):
     whole = zipped({"J____rg_04_scaling.ipynb": notebook("j")})
     path = one.tmp / "mac.zip"
-    path.write_bytes(whole.replace(b"J____rg", "Jö__rg".encode() + b""))
+    path.write_bytes(whole.replace(b"J____rg", "Jö__rg".encode()))
     one.take_path(path)
     assert one.students() == {"Jö__rg"}
 
 
-# A zip ends a name at a null character, so no platform can send one.
+# Without null characters, which end a name in a zip.
 NAME = st.text(min_size=1, max_size=40).filter(lambda text: not {"_", "\0"} & set(text) and text.strip())
 
 
 @given(NAME)
-def test_any_name_becomes_a_folder_of_its_own(name):
+def test_any_name_gives_a_safe_folder_name(name):
     folder = folder_name(name)
     assert not folder or (name_problem(folder) is None and Path(folder).name == folder and not folder.startswith("."))
 
 
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True))
-def test_whatever_people_are_called_each_submission_comes_through(tmp_path_factory, names):
+def test_submissions_of_students_of_any_name_are_found(tmp_path_factory, names):
     tmp = tmp_path_factory.mktemp("names")
     flat = [name.replace("/", " ").replace("\\", " ") for name in names]  # both separate folders in a zip
     content = {f"{name}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(flat)}
@@ -508,7 +508,7 @@ def test_whatever_people_are_called_each_submission_comes_through(tmp_path_facto
     }
 
 
-def test_the_terminal_says_it_in_lines(one, capsys):
+def test_the_summary_in_the_terminal(one, capsys):
     path = one.tmp / "got.zip"
     path.write_bytes(zipped({"lovelaceada_LATE_11_501_04_scaling.ipynb": notebook("ada")}))
     (one.tmp / "roster.csv").write_text(ROSTER)
@@ -523,7 +523,7 @@ def test_the_terminal_says_it_in_lines(one, capsys):
 
 
 @pytest.mark.parametrize("what", ["nothing.zip", "broken.zip", "empty.zip", "text.zip"])
-def test_what_cannot_be_collected_is_said_in_a_sentence(one, capsys, what):
+def test_a_download_that_cannot_be_collected_is_refused_with_a_message(one, capsys, what):
     (one.tmp / "broken.zip").write_bytes(b"no zip")
     (one.tmp / "empty.zip").write_bytes(zipped({}))
     (one.tmp / "text.zip").write_bytes(zipped({"readme.txt": b"hello"}))
@@ -533,7 +533,7 @@ def test_what_cannot_be_collected_is_said_in_a_sentence(one, capsys, what):
     assert not one.folders.submitted.exists()
 
 
-def test_long_lists_are_cut_in_the_terminal(one):
+def test_long_lists_are_shortened_in_the_terminal(one):
     outcome, notes = one.take({f"s{n}.ipynb": notebook("x") for n in range(3)})
     outcome.missing = [f"student-{n}" for n in range(40)]
     assert "and 28 more" in "\n".join(summary([outcome], notes))
