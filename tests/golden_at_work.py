@@ -14,6 +14,7 @@ from pathlib import Path
 from helpers import at_work, blocks
 from helpers.course import course
 from helpers.translator.parts import PART
+from tests.sample_class import names_bound
 
 GOLDEN = Path(__file__).parent / "golden" / "at_work.txt"
 
@@ -27,22 +28,12 @@ def calls(lesson: str) -> Iterator[tuple[str, dict]]:
             names: dict[str, object] = {"at_work": at_work}
             _define(statement, above, names)
             yield ast.unparse(statement), names
-        for name in _binds(statement):
-            above[name] = statement
+        above |= dict.fromkeys(names_bound(statement), statement)
 
 
 def _is_call(statement: ast.stmt) -> bool:
     call = getattr(statement, "value", None)
     return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "at_work"
-
-
-def _binds(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [alias.asname or alias.name.split(".")[0] for alias in statement.names]
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _define(statement: ast.stmt, above: dict[str, ast.stmt], names: dict) -> None:

@@ -158,9 +158,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("lessons", nargs="*", default=lessons())
     parser.add_argument("--seconds", type=float, default=math.inf)
-    asked = parser.parse_args()
-    places = [(lesson, exercise.name) for lesson in asked.lessons for exercise in exercises(lesson)]
-    judge = functools.partial(tally_of, number=asked.seeds, seconds=asked.seconds)
+    arguments = parser.parse_args()
+    places = [(lesson, exercise.name) for lesson in arguments.lessons for exercise in exercises(lesson)]
+    judge = functools.partial(tally_of, number=arguments.seeds, seconds=arguments.seconds)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         tallies = list(pool.map(judge, places))
     print(table(tallies))

@@ -125,8 +125,7 @@ def as_answer(answer, name: str) -> str | None:
     module = ast.parse(Path(inspect.getsourcefile(answer)).read_text(encoding="utf-8"))
     defined = {}
     for node in module.body:
-        for known in _names_made(node):
-            defined[known] = node
+        defined |= dict.fromkeys(names_bound(node), node)
     if answer.__name__ not in defined:
         return None
     body = copy.deepcopy(defined[answer.__name__])
@@ -145,13 +144,14 @@ def as_answer(answer, name: str) -> str | None:
     return "\n\n".join(parts)
 
 
-def _names_made(node: ast.stmt) -> list[str]:
+def names_bound(node: ast.stmt) -> list[str]:
+    """Return the names that a definition, import or assignment binds."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     if isinstance(node, ast.Assign):
-        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+        return [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
     return []
 
 
@@ -202,14 +202,14 @@ def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS) -> list[M
     return made
 
 
-def enroll(folders: Folders) -> None:
-    """Enter the students' names into the gradebook, as a roster does."""
+def enroll(folders: Folders, **names: str) -> None:
+    """Put students into the gradebook as a roster does: id="First Last"."""
     from helpers.grading.nbgrader_insides import open_gradebook
 
     with open_gradebook(folders) as gradebook:
-        for number, name in enumerate(NAMES, 1):
+        for student, name in names.items():
             first, last = name.split(" ", 1)
-            gradebook.update_or_create_student(f"student-{number:02d}", first_name=first, last_name=last)
+            gradebook.update_or_create_student(student, first_name=first, last_name=last)
 
 
 def hurry(folders: Folders, lesson: str, first: bool) -> None:
@@ -344,7 +344,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         folders = prepare(args.folder)
         lessons = [course().lesson(name).name for name in args.lesson]
-        enroll(folders)
+        enroll(folders, **{f"student-{number:02d}": name for number, name in enumerate(NAMES, 1)})
         for name in lessons:
             made = make_class(folders, Lesson(folders, name), args.students)
             hurry(folders, name, first=name == lessons[0])

@@ -169,11 +169,11 @@ def run_command(root: Path, *arguments: str) -> subprocess.CompletedProcess:
         if pid == 0:
             _begin_anew(root, arguments, out.fileno(), err.fileno())
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        said = []
+        printed = []
         for file in (out, err):
             file.seek(0)
-            said.append(file.read().decode())
-    return subprocess.CompletedProcess(["course", *arguments], code, *said)
+            printed.append(file.read().decode())
+    return subprocess.CompletedProcess(["course", *arguments], code, *printed)
 
 
 def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:
@@ -203,8 +203,8 @@ def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> N
 
 def said_by_ruff(path: str, source: str) -> str:
     """Return what `make lint` would report about a file at this path of the course."""
-    told = ""
+    report = ""
     for command in (["check", "--quiet"], ["format", "--diff", "--quiet"]):
         whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"]
-        told += subprocess.run(whole, cwd=ROOT, input=source, capture_output=True, text=True).stdout
-    return told
+        report += subprocess.run(whole, cwd=ROOT, input=source, capture_output=True, text=True).stdout
+    return report

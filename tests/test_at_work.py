@@ -275,13 +275,13 @@ def test_losses_of_the_four_divisors_are_those_of_the_translator(output_of):
 
 
 def test_the_beam_has_the_stated_width(output_of):
-    asked = []
+    widths = []
 
     def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-        asked.append(beam_size)
+        widths.append(beam_size)
         return FINISHED_PARTS["beam_search"](step, bos_id, eos_id, max_len, beam_size, length_penalty)
 
-    assert "beam of 3: " in output_of(beam_search=beam_search) and asked == [3]
+    assert "beam of 3: " in output_of(beam_search=beam_search) and widths == [3]
 
 
 def test_outputs_of_encode_and_one_hot_go_into_the_network(output_of):

@@ -26,8 +26,8 @@ def test_distorted_outputs_of_trained_models_fail_without_a_named_mistake(lesson
     key = make_key(lesson, exercise, 100, False, None, 0)
     best = best_outputs(exercise, key.cases)
 
-    def right(asked):
-        (output,) = (out for case, out in zip(key.cases, best, strict=True) if alike(case.args[0], asked))
+    def right(inputs):
+        (output,) = (out for case, out in zip(key.cases, best, strict=True) if alike(case.args[0], inputs))
         return output
 
     def alike(a, b):

@@ -33,10 +33,10 @@ def test_make_bench_names_only_existing_programs():
 
 def test_measurements_are_stored_with_their_machine_and_shown_on_a_page(tmp_path):
     keep("blocks", "At most 1.10 times as long.", {"attention": {128: 1.1}}, tmp_path)
-    told = json.loads((tmp_path / "blocks.json").read_text())
-    assert told["figures"] == {"attention": {"128": 1.1}}
-    assert told["versions"]["torch"] == torch.__version__.partition("+")[0] or told["versions"]["torch"]
-    assert "cores, Python 3" in told["machine"] and told["commit"].strip("+")
+    stored = json.loads((tmp_path / "blocks.json").read_text())
+    assert stored["figures"] == {"attention": {"128": 1.1}}
+    assert stored["versions"]["torch"] == torch.__version__.partition("+")[0] or stored["versions"]["torch"]
+    assert "cores, Python 3" in stored["machine"] and stored["commit"].strip("+")
     page = with_figures(f"above\n{MEASURED}\nold\n{MEASURED_END}\nbelow", tmp_path)
     assert page == f"above\n{MEASURED}\n- At most 1.10 times as long.\n{MEASURED_END}\nbelow"
 

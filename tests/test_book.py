@@ -152,9 +152,9 @@ def test_the_command_reports_its_progress(site):
     """Reading takes minutes, so each lesson is named before it is read, and Sphinx after the last one."""
     lines = (site.parent / "printed.txt").read_text().splitlines()
     lessons = course().lessons
-    told = [f"{number} of {len(lessons)}: {lesson.name}" for number, lesson in enumerate(lessons, 1)]
-    assert [line for line in lines if line in told] == told
-    assert lines.index(told[-1]) < lines.index("All lessons are read. Now Sphinx makes the pages.")
+    expected = [f"{number} of {len(lessons)}: {lesson.name}" for number, lesson in enumerate(lessons, 1)]
+    assert [line for line in lines if line in expected] == expected
+    assert lines.index(expected[-1]) < lines.index("All lessons are read. Now Sphinx makes the pages.")
     assert any(str(site) in line for line in lines)
 
 
@@ -207,7 +207,7 @@ def watched_page():
     """Yield (page, errors and warnings in its console, addresses that it requested)."""
     with browser() as page:
         errors, requested = [], []
-        page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda entry: errors.append(entry.text) if entry.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: requested.append(request.url))
         yield page, errors, requested
@@ -447,8 +447,8 @@ def move_every_control(box, pictures, name):
             shown = alts[state_of(box)], pages[state_of(box)]
             assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: another state's picture"
     assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: nothing moves"
-    told = "([box, words]) => box.querySelector('.said').textContent === words"
-    box.page.wait_for_function(told, arg=[box.element_handle(), looks[-1][0]])  # once no further change follows
+    settled = "([box, words]) => box.querySelector('.said').textContent === words"
+    box.page.wait_for_function(settled, arg=[box.element_handle(), looks[-1][0]])  # once no further change follows
 
 
 def state_of(box) -> int:

@@ -57,7 +57,7 @@ def test_a_solved_notebook_runs_and_its_explorers_work(server, console_errors, l
     finally:
         lab.choose_theme(page, "JupyterLab Light")
         page.set_viewport_size({"width": 1400, "height": 1000})
-    assert [said for said in console_errors if not harmless(said)] == []
+    assert [error for error in console_errors if not harmless(error)] == []
 
 
 def move_every_slider(page, cell_id, width):
@@ -114,6 +114,6 @@ def moves(page, handle, moved) -> bool:
     return False
 
 
-def harmless(said: str) -> bool:
+def harmless(error: str) -> bool:
     """Return whether the error comes from JupyterLab itself."""
-    return any(word in said for word in HARMLESS)
+    return any(word in error for word in HARMLESS)

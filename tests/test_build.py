@@ -255,7 +255,7 @@ def test_sections_can_be_run_again_in_reverse_order(lesson, monkeypatch):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "axes.plot([1, 2])",
@@ -275,10 +275,10 @@ def test_sections_can_be_run_again_in_reverse_order(lesson, monkeypatch):
     ],
     ids=["a cell that raises", "a check that fails", "a figure without alt text"],
 )
-def test_a_failure_in_the_solution_stops_the_build(own, old, new, said):
+def test_a_failure_in_the_solution_stops_the_build(own, old, new, message):
     (own / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
     result = run_command(own, "build")
-    assert result.returncode == 2 and said in result.stderr and "Traceback" not in result.stderr
+    assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
 
 
 # The template of lessons, and the figures of a learner's notebook
@@ -316,8 +316,8 @@ def test_a_lesson_that_follows_the_template_passes():
     ],
 )
 def test_a_lesson_that_deviates_from_the_template_is_refused(cells, says):
-    told = list(template_problems(text_of(*cells, exercises=["twice"], points={"twice": 8})))
-    assert any(says in sentence for sentence in told), told
+    problems = list(template_problems(text_of(*cells, exercises=["twice"], points={"twice": 8})))
+    assert any(says in sentence for sentence in problems), problems
 
 
 BONUS = EXERCISE.replace("Difficulty", "**Extra** · Difficulty").replace("points", "bonus points")
@@ -335,8 +335,8 @@ QUIZ = "## Quiz 4.1\n\n- **a** one\n- **b** two"
 )
 def test_the_template_for_bonus_exercises_and_quizzes(bonus, quiz, says):
     text = text_of(TIME, bonus, quiz, ENDS, exercises=["twice", "quiz_1"])
-    told = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
-    assert [sentence for sentence in told if says in sentence], told
+    problems = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
+    assert [sentence for sentence in problems if says in sentence], problems
 
 
 def test_a_learners_notebook_keeps_figures_that_need_no_answer():
@@ -382,17 +382,17 @@ def test_each_explorer_shows_a_picture_before_it_runs(lesson):
 
 
 @pytest.mark.parametrize(
-    ("asked", "then", "kept"),
+    ("question", "answer", "kept"),
     [
         ("**Predict before you run.** Which wins?", "Read it row by row.", {3: ""}),
         ("Work it out before you\nrun the cell.", "It is the third.", {3: ""}),
         ("The model predicts a word.", "Here is another.", {1: "", 3: ""}),
     ],
 )
-def test_a_learners_notebook_omits_figures_that_answer_a_prediction(asked, then, kept):
+def test_a_learners_notebook_omits_figures_that_answer_a_prediction(question, answer, kept):
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     cells = []
-    for text in (asked, then):
+    for text in (question, answer):
         cells += [new_markdown_cell(text), new_code_cell("figures.spread()", outputs=[shown])]
     assert given_figures(new_notebook(cells=cells)) == kept
 
@@ -729,7 +729,7 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("def halved(x):", "def halved(x:", "04_tiny.py line 47: "),
         ('"solution": "halved"', '"answer": "halved"', "must be solution, grade or written"),
@@ -748,9 +748,9 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
     ],
 )
-def test_a_lesson_that_breaks_a_rule_is_refused_with_a_message(tmp_path, old, new, said):
+def test_a_lesson_that_breaks_a_rule_is_refused_with_a_message(tmp_path, old, new, message):
     assert old in TEXT
-    with pytest.raises(BuildError, match=re.escape(said)):
+    with pytest.raises(BuildError, match=re.escape(message)):
         blocks_source(read_lesson(*written(tmp_path / "course", COURSE, TEXT.replace(old, new))))
 
 
@@ -763,7 +763,7 @@ def written(root: Path, toml: str, text: str):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("scaled_scores = 83", "scaled_scores = 80", "add up to 97, not to 100"),
         ("quiz_1 = 2", "quiz_2 = 2", "course.toml gives points for quiz_2"),
@@ -771,18 +771,18 @@ def written(root: Path, toml: str, text: str):
         ("halved = 5", "halved = 5\nquiz_1 = 2", "stands under points and under bonus"),
     ],
 )
-def test_points_that_do_not_fit_are_refused_with_a_message(tmp_path, old, new, said):
-    with pytest.raises(BuildError, match=re.escape(said)):
+def test_points_that_do_not_fit_are_refused_with_a_message(tmp_path, old, new, message):
+    with pytest.raises(BuildError, match=re.escape(message)):
         read_lesson(*written(tmp_path / "course", COURSE.replace(old, new), TEXT))
 
 
 def test_all_problems_of_a_lesson_are_reported_at_once(own):
     refusal(own, "check(halved)\n", "check(halved)" + "\n# more" * 30 + "\n")
     (own / "course.toml").write_text(COURSE.replace("quiz_1 = 2", "quiz_2 = 2"))
-    told = refusal(own, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
+    problems = refusal(own, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
     for words in ("31 lines", "halved needs two hints", "points for quiz_2", "no points for quiz_1"):
-        assert sum(words in sentence for sentence in told) == 1, told
-    assert len(told) == 4
+        assert sum(words in sentence for sentence in problems) == 1, problems
+    assert len(problems) == 4
 
 
 def test_all_problems_of_an_answer_key_are_reported_at_once(own):
@@ -791,25 +791,24 @@ def test_all_problems_of_an_answer_key_are_reported_at_once(own):
     refusal(own, "/ Q.shape[-1]\n", "/ Q.shape[-1] ** 0.5\n", key)
     refusal(own, "import Exercise", "import Case, Exercise", key)
     halved = "tensor_cases(lambda dtype, *lead: (draw.normal(*lead, 5, dtype=dtype),))"
-    told = refusal(own, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
-    assert len(told) == 2, told
-    assert "scaled_scores: the mistake divided_by_width differs from the solution on no case, so it is right" in told[0]
-    assert "halved: no case is of part 'values'" in told[1]
+    first, second = refusal(own, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
+    assert "scaled_scores: the mistake divided_by_width differs from the solution on no case, so it is right" in first
+    assert "halved: no case is of part 'values'" in second
     twice = refusal(own, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
     assert twice == f"{key} describes halved twice. Keep one of them."
 
 
 def test_all_edits_that_do_not_fit_and_unexplained_quiz_options_are_reported_at_once(own):
     quiz = "# ### Quiz 4.1\n#\n# - **a** one\n# - **b** two\n# - **c** three\n"
-    told = refusal(own, "# ### Quiz\n", quiz)
+    problems = refusal(own, "# ### Quiz\n", quiz)
     key = f"solutions/{LESSON}/answer_key.py"
-    assert told == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
+    assert problems == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
     edits = "Q -> K\n            Why?\n        other: other\n            elsewhere -> here\n            Why?\n"
     old = "What is its standard deviation?\n    ''', divided_by_width=divided_by_width"
-    told = refusal(own, old, f"{edits}    '''", key).splitlines()
-    assert len(told) == 3 and told[0].endswith("explains ['a', 'b'].")
-    assert "'Q' of divided_by_width stands 4 times in the solution with its docstring, not once." in told[1]
-    assert "'elsewhere' of other stands 0 times" in told[2]
+    problems = refusal(own, old, f"{edits}    '''", key).splitlines()
+    assert len(problems) == 3 and problems[0].endswith("explains ['a', 'b'].")
+    assert "'Q' of divided_by_width stands 4 times in the solution with its docstring, not once." in problems[1]
+    assert "'elsewhere' of other stands 0 times" in problems[2]
 
 
 def test_a_solution_is_executed_again_only_if_its_code_changed(own):
@@ -851,7 +850,7 @@ def test_a_lesson_without_its_files_is_refused_with_a_message(own):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("exercises = [", "exercises = [[", "answer_key.py line "),
         (
@@ -866,5 +865,5 @@ def test_a_lesson_without_its_files_is_refused_with_a_message(own):
         ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),
     ],
 )
-def test_an_answer_key_that_does_not_fit_is_refused_with_a_message(own, old, new, said):
-    assert said in refusal(own, old, new, f"solutions/{LESSON}/answer_key.py")
+def test_an_answer_key_that_does_not_fit_is_refused_with_a_message(own, old, new, message):
+    assert message in refusal(own, old, new, f"solutions/{LESSON}/answer_key.py")

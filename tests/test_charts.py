@@ -98,8 +98,8 @@ def test_arrows_of_a_flow_chart_connect_the_sides_of_boxes():
     _, ax = new_figure()
     boxes = {"x": ((2, 3), 0.0, 0.0, "red"), "y": ((2, 4), 3.0, 0.0, "blue"), "z": ((2,), 3.0, 2.0, "blue")}
     flow(ax, boxes, [("x", "y", "$W$"), ("y", "z", "sum"), ("z", "y", "")], height=1.0)
-    said = [text.get_text() for text in ax.texts if text.get_text()]
-    assert said == ["x\n(2, 3)", "y\n(2, 4)", "z\n(2)", "$W$", "sum"]
+    texts = [text.get_text() for text in ax.texts if text.get_text()]
+    assert texts == ["x\n(2, 3)", "y\n(2, 4)", "z\n(2)", "$W$", "sum"]
     ends = [(text.xyann, text.xy) for text in ax.texts if isinstance(text, Annotation)]
     assert ends == [((1.3, 0.5), (3.0, 0.5)), ((3.65, 1.0), (3.65, 2.0)), ((3.65, 2.0), (3.65, 1.0))]
 

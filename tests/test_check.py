@@ -240,12 +240,12 @@ def test_a_required_error_needs_the_right_class_and_message():
     made = make_key(LESSON, exercise, 10, False, find, 0)
     assert verdict(made, find).passed
     assert verdict(made, raising(lambda word, _: Unknown(word))).passed
-    for answer, said in (
+    for answer, message in (
         (lambda word, words: words.get(word, 0), "expected a KeyError"),
         (raising(lambda *_: KeyError("unknown word")), "should name 'pizza'\n"),
         (raising(lambda word, words: KeyError(f"{word} is not in {words}")), "should name only 'pizza'"),
     ):
-        assert said in as_text(verdict(made, answer))
+        assert message in as_text(verdict(made, answer))
 
 
 def test_a_module_is_judged_with_given_weights():
@@ -351,8 +351,8 @@ def test_forbidden_calls_are_watched_in_plain_calls_and_the_first_of_each_scenar
 
 def test_three_failed_parts_are_shown_in_full_and_others_by_name():
     parts = [Part(VALUES, True), *(Part(f"part {n}", False, f"seen {n}") for n in range(4))]
-    told = as_text(Verdict("weights_of", 8, 20, False, parts=parts)).splitlines()
-    assert told[2:] == [line for n in range(3) for line in (f"  ✗ part {n}", f"      seen {n}")] + ["  ✗ part 3"]
+    lines = as_text(Verdict("weights_of", 8, 20, False, parts=parts)).splitlines()
+    assert lines[2:] == [line for n in range(3) for line in (f"  ✗ part {n}", f"      seen {n}")] + ["  ✗ part 3"]
 
 
 def test_an_answer_that_draws_random_numbers_is_detected():
@@ -396,8 +396,8 @@ def test_module_cases_also_watch_named_inputs():
 
 @pytest.mark.parametrize(("lines", "width"), [(0, 9), (60, 0), (3, 200), (60, 200)])
 def test_printed_output_is_cut(lines, width):
-    said = observe(lambda x: [print("a" * width) for _ in range(lines)], Case((1,)), Facts("f", LESSON)).said
-    assert len(said.splitlines()) <= SAID_LINES + 1 and len(said) <= 2003
+    printed = observe(lambda x: [print("a" * width) for _ in range(lines)], Case((1,)), Facts("f", LESSON)).said
+    assert len(printed.splitlines()) <= SAID_LINES + 1 and len(printed) <= 2003
 
 
 def test_trees_and_observations_survive_encoding():

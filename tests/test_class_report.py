@@ -16,7 +16,7 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import rendered
 from helpers.grading.record import Result
 from tests import lab
-from tests.sample_class import hand_in
+from tests.sample_class import enroll, hand_in
 from tests.test_regrade import LESSON, FullPoints, answers, by_hand, grade
 
 
@@ -51,20 +51,20 @@ def test_difficulty_is_the_mean_share_of_points_and_counts_accompany_percentages
 def test_discrimination_is_the_correlation_with_the_other_exercises():
     strong = [0.0] * 6 + [4.0] * 6
     report = made({"a": strong, "b": strong, "c": strong[::-1]})
-    assert _discrimination(report, report.columns[2]) == "−1.00"  # compared with a and b
-    assert _discrimination(report, report.columns[0]) == "–"  # the sum of b and c is the same for everybody
+    assert _discrimination(report, report.columns[2]) == "−1.00"  # against a and b
+    assert _discrimination(report, report.columns[0]) == "–"  # b and c together are the same for everybody
     report = made({"a": strong, "b": strong, "c": [4.0] * 12})
     assert [_discrimination(report, column) for column in report.columns] == ["1.00", "1.00", "–"]
     waiting = made({"a": strong, "b": strong, "c": [None, *strong[1:]]})
-    assert _discrimination(waiting, waiting.columns[0]) == "1.00"  # one that waits for a person is left out
+    assert _discrimination(waiting, waiting.columns[0]) == "1.00"  # what waits for some counts for nobody
     few = made({"a": strong[4:8], "b": strong[4:8]})
     assert _discrimination(few, few.columns[0]) == "–"
 
 
 def test_failures_and_full_points_add_up_to_the_number_of_answers():
     failed = {0: {"a": ["values"]}, 1: {"a": ["gradient flows", "dtype kept"]}, 2: {"a": ["gradient flows"]}}
-    told = (["raises", "syntax error"], ["not_answered", "not answered"], ["too_slow", ""])
-    named = {number: {"a": words} for number, words in enumerate(told, 3)}
+    kinds = (["raises", "syntax error"], ["not_answered", "not answered"], ["too_slow", ""])
+    named = {number: {"a": words} for number, words in enumerate(kinds, 3)}
     report = made({"a": [0, 2, 2, 0, 0, 0, 1, 4, 4]}, mistakes=named, failed=failed)
     report.rows[4].unanswered = {"check_a"}
     told = _exercise(report, report.columns[0])
@@ -94,8 +94,8 @@ def test_kinds_of_errors_have_their_own_labels(message, kind):
 
 
 def test_lateness_in_words():
-    said = "less than a minute, 1 minute, 1 hour, 1 day, 1 hour 7 minutes, 1 day 2 hours".split(", ")
-    assert [lateness(one) for one in (20, 60, 3_600, 86_400, 4_000, 93_600 + 60)] == said
+    expected = "less than a minute, 1 minute, 1 hour, 1 day, 1 hour 7 minutes, 1 day 2 hours".split(", ")
+    assert [lateness(one) for one in (20, 60, 3_600, 86_400, 4_000, 93_600 + 60)] == expected
 
 
 def test_a_rendered_verdict_lists_the_failed_parts():
@@ -160,14 +160,6 @@ def test_the_page_shows_blank_wrong_and_waiting_answers_of_each_student(reported
     assert len(links) == 8 and "../feedback/a%20b/04_scaling/04_scaling.html" in links
     assert all((folder / link.replace("%20", " ")).is_file() for link in links)
     assert all(link.endswith(".html") for link in links)
-
-
-def enroll(folders, **names) -> None:
-    """Put students into the gradebook as a roster does: id="First Last"."""
-    with open_gradebook(folders) as gradebook:
-        for student, name in names.items():
-            first, last = name.split(" ", 1)
-            gradebook.update_or_create_student(student, first_name=first, last_name=last)
 
 
 def test_names_accompany_ids_on_all_pages(folders, lesson, monkeypatch):
@@ -236,8 +228,8 @@ def test_grading_in_formgrader_also_writes_the_report(folders, lesson, monkeypat
 @pytest.mark.full
 def test_the_page_sorts_keeps_names_visible_and_uses_no_network(reported):
     with lab.browser(width=700) as page:
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
+        requested = []
+        page.on("request", lambda request: requested.append(request.url))
         page.goto(reported.report(LESSON, "html").as_uri())
         names = page.locator("#students tbody th")
         for head, order in (
@@ -255,7 +247,7 @@ def test_the_page_sorts_keeps_names_visible_and_uses_no_network(reported):
         box.evaluate("e => e.scrollLeft = e.scrollWidth")
         assert names.first.bounding_box()["x"] >= box.bounding_box()["x"]  # still visible
         page.wait_for_function("() => !document.getElementById('students').parentNode.classList.contains('more')")
-        assert asked == [reported.report(LESSON, "html").as_uri()]
+        assert requested == [reported.report(LESSON, "html").as_uri()]
         assert lab.faults_by_day_and_night(page) == []
 
 

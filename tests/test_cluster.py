@@ -41,6 +41,7 @@ from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests import slow_worker
 from tests.ports import free_port
 from tests.sample_class import _in_own_words, grade_id, hand_in, text
+from tests.sandboxes import need_sandbox
 from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
 
@@ -120,14 +121,14 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
         place.mkdir(parents=True)
         (place / f"{LESSON}.ipynb").write_bytes(notebook(f"s{number}"))
     read = (read_submission(folders.submitted, f"s{n}", release, folders.release) for n in range(count))
-    told: dict[str, str | None] = {}
+    problems: dict[str, str | None] = {}
     with client.Cluster(Batch(LESSON, 1), f"local:{workers}") as cluster:
         for judged in cluster.portions(read, count, release, lambda student: None):
             for one, report in judged:
-                assert one.student not in told and (report is None) == bool(one.problem)
-                told[one.student] = one.problem
-    assert len(told) == count
-    return told
+                assert one.student not in problems and (report is None) == bool(one.problem)
+                problems[one.student] = one.problem
+    assert len(problems) == count
+    return problems
 
 
 def test_each_submission_is_judged_once_and_large_ones_are_sent_alone(submissions, monkeypatch):
@@ -146,8 +147,8 @@ def test_slow_submissions_are_judged_after_all_others(submissions, monkeypatch):
 
 
 def test_after_two_lost_workers_a_batch_is_left_for_grading_by_hand(submissions, monkeypatch, capsys):
-    told = graded_by(monkeypatch, submissions, poisoned, 3)
-    lost = {student: problem for student, problem in told.items() if problem}
+    problems = graded_by(monkeypatch, submissions, poisoned, 3)
+    lost = {student: problem for student, problem in problems.items() if problem}
     assert set(lost) == {"s2", "s3"} and len(set(lost.values())) == 1
     assert "could not judge this notebook (2 workers were lost" in lost["s3"] and "grade it by hand" in lost["s3"]
     assert capsys.readouterr().err.count("takes no work: it leaks") == 2
@@ -222,8 +223,8 @@ def collect_and_grade(one: Class) -> tuple[str, str, str, str]:
     one.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
     record(one)
     report = read_class(one.folders, LESSON)
-    told = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
-    return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), told
+    notices = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
+    return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), notices
 
 
 @pytest.mark.full
@@ -243,9 +244,9 @@ def test_a_missing_database_is_reported_without_its_password(tmp_path, postgres)
     url = postgres("unused").replace("grader@", "grader:secret@").replace("unused", "nowhere")
     folders = replace(load(tmp_path)[0], db_url=url)
     for way in (lambda: read_class(folders, LESSON), lambda: read_totals(folders, [LESSON])):
-        with pytest.raises(CourseError, match="^The gradebook 127.0.0.1:.*nowhere.* cannot be used ") as told:
+        with pytest.raises(CourseError, match="^The gradebook 127.0.0.1:.*nowhere.* cannot be used ") as raised:
             way()
-        assert "secret" not in str(told.value)
+        assert "secret" not in str(raised.value)
 
 
 # Machines that fail.
@@ -350,8 +351,7 @@ def until(what, seconds: float = 120) -> None:
 
 @pytest.fixture
 def machines():
-    if shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1":
-        pytest.skip("needs bubblewrap")
+    need_sandbox()
     made = Machines()
     yield made
     made.end()

@@ -14,6 +14,7 @@ from helpers.authoring.pack import pack
 from helpers.course import course
 from tests import colab
 from tests.conftest import of_these
+from tests.sandboxes import need_sandbox
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("colab"), pytest.mark.timeout(900)]
 
@@ -201,8 +202,7 @@ def says_what_to_do(output):
 @pytest.mark.parametrize("lesson", of_these(GRADED, solved=True))
 def test_a_notebook_saved_by_colab_gets_full_points(lesson, run_solved, solved, tmp_path):
     """Two submissions: one with new cell ids, one without nbgrader's metadata."""
-    if shutil.which("bwrap") is None and not os.environ.get("COURSE_CI"):
-        pytest.skip("needs bubblewrap")
+    need_sandbox()
     notebook, weights = solved.pop(lesson, None) or run_solved(lesson)
     notebook.cells = notebook.cells[2:-1]  # without the added cells
     name = f"Copy of {lesson}.ipynb"

@@ -528,8 +528,8 @@ def test_a_download_that_cannot_be_collected_is_refused_with_a_message(one, caps
     (one.tmp / "empty.zip").write_bytes(zipped({}))
     (one.tmp / "text.zip").write_bytes(zipped({"readme.txt": b"hello"}))
     assert main(["collect", str(one.tmp / what), "--gradebook", str(one.folders.gradebook)]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and what in said.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and what in printed.err
     assert not one.folders.submitted.exists()
 
 

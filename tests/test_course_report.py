@@ -12,8 +12,7 @@ from helpers.grading.course_report import Student, fell_behind, fraction, stumbl
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result
 from tests import lab
-from tests.sample_class import hand_in
-from tests.test_class_report import enroll
+from tests.sample_class import enroll, hand_in
 from tests.test_regrade import LESSON, answers, grade
 
 
@@ -63,9 +62,9 @@ def test_the_hardest_exercises_and_most_common_mistakes_of_a_lesson():
         report.rows.append(Row(f"s{number}", scores, sum(points), 0.0, []))
         mistakes = {"hard": ["scaled", "divided by d_k"]} if number else {"middle": ["rare", "rare one"]}
         report.results[f"s{number}"] = Result(f"s{number}", "", "", {}, {}, mistakes, [], None, False)
-    told = stumbled(report)
-    assert told["hardest"] == ["hard (25% of the points)", "middle (50% of the points)"]
-    assert told["common"] == ["divided by d_k in hard (3 students)"]
+    found = stumbled(report)
+    assert found["hardest"] == ["hard (25% of the points)", "middle (50% of the points)"]
+    assert found["common"] == ["divided by d_k in hard (3 students)"]
     assert fraction(report.rows[0], report) == 1.0
 
 

@@ -67,19 +67,19 @@ def test_a_workflow_gets_the_points_and_an_exit_code(small, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("gone.ipynb", None, "gone.ipynb was not read: it cannot be opened (No such file or directory)."),
         ("notes.ipynb", '{"cells": []}', "notes.ipynb is of no lesson of this course. Name one: course grade LESSON"),
         (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
     ],
 )
-def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small, tmp_path, name, content, said):
+def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_text(content)
     result = run_command(small, "grade", "--ci", str(tmp_path / name))
     assert (result.returncode, result.stdout) == (2, "")
-    assert said in result.stderr and "Traceback" not in result.stderr
+    assert message in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +149,8 @@ def test_a_full_disk_ends_grading_with_a_message(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(grade, "grade_and_tell", full)
     assert main(["grade", "04_scaling", "--gradebook", str(tmp_path)]) == 2
-    told = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
-    assert capsys.readouterr().err == told
+    message = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
+    assert capsys.readouterr().err == message
 
 
 def test_scripts_of_the_autograder_are_valid_and_install_bubblewrap(autograder):

@@ -55,9 +55,9 @@ def test_mentioned_commands_exist(page):
     ).stdout
     known = set(re.findall(r"^    ([a-z]+) ", helped, re.MULTILINE))
     rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    told = re.findall(r"(?:`|^)(course|make) ([a-z-]+)", read(page), re.MULTILINE)
-    assert told
-    for program, command in told:
+    mentioned = re.findall(r"(?:`|^)(course|make) ([a-z-]+)", read(page), re.MULTILINE)
+    assert mentioned
+    for program, command in mentioned:
         assert command in (known if program == "course" else rules), f"{program} {command}"
 
 

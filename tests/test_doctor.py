@@ -146,9 +146,9 @@ def test_with_nothing_installed_every_package_has_a_line():
     """It runs in the full course, where the doctor also checks the sandbox."""
     command = [sys.executable, "-S", "-m", "helpers", "doctor"]
     environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "utf-8"}
-    told = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
-    assert told.returncode == 1 and told.stderr == ""
-    learning, grading = told.stdout.split("\nOnly to grade")
+    result = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
+    assert result.returncode == 1 and result.stderr == ""
+    learning, grading = result.stdout.split("\nOnly to grade")
     assert all(f"✗ {name}" in learning for name in ("torch", "numpy", "ipywidgets"))
     assert all(f"✗ {name}" in grading for name in ("rich", "the sandbox"))
     assert "✓ Python" in learning and "lessons" in learning

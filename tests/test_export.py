@@ -219,9 +219,9 @@ def test_feedback_for_moodle_is_in_moodles_folders(moodle, capsys):
         assert archive.read(archive.namelist()[0]) == b"<p>page of ada@x.org</p>"
         participants = [PATTERNS["moodle"].fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()]
         assert participants == ["101", "102"]
-    said = capsys.readouterr().out
-    assert "feedback for 2" in said and "left out, because they were not collected from Moodle: dan@x.org" in said
-    assert "waits for a person: jm@x.org" in said and "nothing handed in: dan@x.org" in said
+    printed = capsys.readouterr().out
+    assert "feedback for 2" in printed and "left out, because they were not collected from Moodle: dan@x.org" in printed
+    assert "waits for a person: jm@x.org" in printed and "nothing handed in: dan@x.org" in printed
 
 
 def test_feedback_for_canvas_has_the_names_of_the_download(canvas):
@@ -268,17 +268,17 @@ def test_report_and_csv_show_who_is_missing_and_who_is_late(moodle):
 
 
 @pytest.mark.parametrize(
-    "command, said",
+    "command, message",
     [
         ([LESSON, "--format", "csv"], "nothing is graded yet. Run `course grade 04_scaling` first."),
         (["--format", "csv"], "Name one lesson, or give --all"),
         (["nope", "--format", "csv"], "There is no lesson 'nope'"),
     ],
 )
-def test_an_impossible_export_is_refused_with_a_message(tmp_path, capsys, command, said):
+def test_an_impossible_export_is_refused_with_a_message(tmp_path, capsys, command, message):
     assert export(Class(tmp_path), *command) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
 
 
 def test_missing_feedback_is_reported_with_the_command_that_makes_it(moodle, capsys):

@@ -66,9 +66,6 @@ def test_a_beam_finds_a_likelier_sentence_than_greedy_decoding():
         assert f"finds {best} with" in pictures_of(explore.beams)(width).alt
 
 
-# ---------------------------------------------------------------- the cache
-
-
 @pytest.mark.full
 def test_counted_operations_with_and_without_a_cache_match_the_formula():
     D, width = figures.D, figures.D_FF
@@ -80,9 +77,6 @@ def test_counted_operations_with_and_without_a_cache_match_the_formula():
     alt = figures.cache_saving(blocks.cached_attention).alt
     assert "64 words 79,605,760 against 2,363,392, 33.7 times" in alt
     assert figures.cache_saving(translator.FINISHED_PARTS["cached_attention"]).alt == alt
-
-
-# ---------------------------------------------------------------- the numbers in the text and in the figures
 
 
 def test_loss_of_the_translator_with_and_without_the_shift():

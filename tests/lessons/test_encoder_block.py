@@ -67,9 +67,6 @@ def test_block_macs_are_half_of_the_operations_that_torch_counts(T, sizes, d_ff)
     assert 2 * blocks.block_macs(T, D, d_ff) == counter.get_total_flops()
 
 
-# ---------------------------------------------------------------- what the check must detect
-
-
 verdict_on = functools.partial(stored_verdict, "09_encoder_block")
 
 
@@ -118,9 +115,6 @@ def test_the_skeleton_of_encoder_leaves_out_the_courses_options():
     released = student_notebook(read_lesson(course(), lesson).notebook)
     assert "num_layers, max_len):" in released and "**options" not in released
     assert blocks.Encoder(9, 8, 2, 12, 1, 6, norm_first=True).blocks[0].norm_first
-
-
-# ---------------------------------------------------------------- the numbers in the text
 
 
 def test_a_norm_over_the_sentence_lets_one_word_change_another():

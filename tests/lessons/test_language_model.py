@@ -177,8 +177,8 @@ def test_numbers_that_the_text_calculates():
     assert math.exp(20) == pytest.approx(485e6, rel=0.01)
     assert math.perm(11, 8) == 6_652_800
     symbols = corpus.language_symbols()
-    said = "".join(symbols[i] for i in corpus.language_text().tolist())
-    assert len(set(re.findall(r"\|([p-z]{8})\|\1", said))) == 2_700
+    text = "".join(symbols[i] for i in corpus.language_text().tolist())
+    assert len(set(re.findall(r"\|([p-z]{8})\|\1", text))) == 2_700
 
 
 # ---------------------------------------------------------------- the GPT
@@ -229,8 +229,8 @@ def test_a_gpt_with_other_modules_writes_without_a_cache_and_says_so(capsys, mak
     ids = torch.randint(11, (2, 3))
     written = writing.write_with_cache(model, ids, 9, cached_attention)
     assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
-    said = capsys.readouterr().out
-    assert why in said and said.count("\n") == 1
+    printed = capsys.readouterr().out
+    assert why in printed and printed.count("\n") == 1
 
 
 # ---------------------------------------------------------------- the score of trained models
@@ -342,9 +342,6 @@ def test_is_sentence_accepts_exactly_what_the_source_writes():
     assert not any(map(watch.is_sentence, wrong))
 
 
-# ---------------------------------------------------------------- measured claims
-
-
 def test_half_of_the_long_contexts_are_rare():
     text, counts = corpus.language_text().tolist(), {}
     for width in (2, 5):
@@ -372,11 +369,11 @@ def test_each_step_of_the_ladder_lowers_the_loss():
     gains = [below - above for below, above in zip(means, means[1:], strict=False)]
     assert min(gains) >= bench_ladder.LEAST == 0.05
     assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
-    said = re.search(r"The first head contributes(.*?)All of these models stay far above", text_of(LESSON))[1]
-    assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
+    paragraph = re.search(r"The first head contributes(.*?)All of these models stay far above", text_of(LESSON))[1]
+    assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", paragraph)
     without, within = list(rungs.values())[-2:]
     extent = max(max(losses) - min(losses) for losses in (without, within))
-    assert f"up to {extent:.2f} nats" in said
+    assert f"up to {extent:.2f} nats" in paragraph
     assert min(without) < max(within)  # "the best run without a residual is better than ..."
 
 
@@ -467,15 +464,10 @@ def test_real_text_reads_a_whole_file_unless_a_length_is_given(tmp_path):
 # ---------------------------------------------------------------- the executed lesson
 
 
-def outputs(notebook):
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            yield cell, str(output.get("text", "")) + str(output.get("data", {}))
-
-
 def test_the_trained_gpt_ends_close_to_the_entropy_line(executed_solution):
     notebook = executed_solution("12_language_model")
-    text = "\n".join(said for _, said in outputs(notebook))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    text = "\n".join(str(output.get("text", "")) + str(output.get("data", {})) for output in outputs)
     loss, line = map(
         float, re.search(r"(\d\.\d+) nats per token; the entropy line of these passages is (\d\.\d+)", text).groups()
     )

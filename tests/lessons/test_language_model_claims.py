@@ -1,5 +1,6 @@
 """The claims of lesson 12, measured again; the lesson has to contain each sentence that is quoted here."""
 
+import functools
 import math
 from collections import Counter, defaultdict
 
@@ -12,19 +13,15 @@ from helpers import blocks, corpus
 from helpers.checking.key import load_keys
 from helpers.lessons.language_model import figures, watch
 from helpers.lessons.language_model.probes import loss_above_the_line
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 
 LESSON = "12_language_model"
-
-
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
+says = functools.partial(says, LESSON)
 
 
 @pytest.mark.full
-def test_witten_bell_smoothing_helps_a_little(text):
-    assert "0.82 with the smoothing of Witten and Bell" in text and "stays 0.86 nats above the entropy line" in text
+def test_witten_bell_smoothing_helps_a_little():
+    says("0.82 with the smoothing of Witten and Bell", "stays 0.86 nats above the entropy line")
     ids = corpus.language_text().tolist()
     train, test, V = ids[:280_000], ids[280_000:], len(corpus.language_symbols())
     counts = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(1, 5)]
@@ -45,15 +42,12 @@ def test_witten_bell_smoothing_helps_a_little(text):
     assert min(figures.counted().values()) - corpus.entropy_rate() == pytest.approx(0.86, abs=0.005)
 
 
-def test_entropy_lines_of_the_three_sets_of_passages(text):
-    assert "1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check" in text
+def test_entropy_lines_of_the_three_sets_of_passages():
+    says("1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check")
     assert watch.Watch().line == pytest.approx(1.43, abs=0.005)
     key = load_keys(LESSON)["language_model_logits"]
     assert key.expected[0].output["nats"][:, 1:].mean() == pytest.approx(1.46, abs=0.005)
     assert len(corpus.language_unseen()["ids"]) == 200
-
-
-# ---------------------------------------------------------------- training runs
 
 
 def trained(model, seed=1, steps=1200, rate=1e-3):
@@ -88,10 +82,10 @@ def above(model):
 
 
 @pytest.mark.slow
-def test_every_initialization_reaches_the_goal_at_the_lessons_learning_rate(text):
+def test_every_initialization_reaches_the_goal_at_the_lessons_learning_rate():
     """With 0.004, rounding decides which initializations do; seeds 1 and 2 are two that did not."""
-    assert "20 initializations, with the layers created in five orders" in text
-    assert "finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it" in text
+    says("20 initializations, with the layers created in five orders")
+    says("finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it")
     assert all(0.03 < above(trained(gpt(seed))) < 0.06 for seed in range(4))
 
 
@@ -113,9 +107,9 @@ class GPTWithATable(blocks.GPT):
 
 
 @pytest.mark.slow
-def test_with_a_learned_table_of_positions_few_runs_get_as_far(text):
-    assert "with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above" in text
-    assert "and the others 0.37 to 0.50" in text
+def test_with_a_learned_table_of_positions_few_runs_get_as_far():
+    says("with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above")
+    says("and the others 0.37 to 0.50")
     ends = []
     for seed in range(4):
         torch.manual_seed(seed)
@@ -125,12 +119,12 @@ def test_with_a_learned_table_of_positions_few_runs_get_as_far(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_without_its_induction_head_a_gpt_no_longer_copies(text, seed):
-    assert "repeated letters 2.8 to 3.0 nats above the line in six runs" in text
-    assert "0.07 to 0.5 in the six runs" in text
+def test_without_its_induction_head_a_gpt_no_longer_copies(seed):
+    says("repeated letters 2.8 to 3.0 nats above the line in six runs")
+    says("0.07 to 0.5 in the six runs")
     model, recorder = trained(gpt(seed)), watch.Watch(passages=200)
     layer, head = recorder.best_head(model)
-    assert "0.14 to 0.25 in six runs" in text and "about a fifth of a nat above the line" in text
+    says("0.14 to 0.25 in six runs", "about a fifth of a nat above the line")
     end = recorder.above(model)
     assert layer == 1 and end[watch.AGAIN] < 0.03 and min(end[watch.VERB], end[watch.CLOSER]) > 0.1 > end[watch.AGAIN]
     assert max(end[watch.VERB], end[watch.CLOSER]) < 0.3
@@ -143,9 +137,6 @@ def test_without_its_induction_head_a_gpt_no_longer_copies(text, seed):
     with torch.no_grad(), watch.attention_weights(model) as weights:
         model(recorder.ids)
     assert weights[0][1].diagonal(-1, dim1=-2, dim2=-1).mean(dim=(0, 2)).max() < 1 / 4  # on the previous token
-
-
-# ---------------------------------------------------------------- recording, ablating and judging a model
 
 
 def test_an_ablated_head_contributes_nothing_and_is_restored():

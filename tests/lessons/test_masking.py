@@ -83,10 +83,10 @@ def test_figures_state_their_numbers():
     mask = causal_mask(3)
     assert "rows sum to 0.245, 0.335, 1.000" in figures.before_or_after(TOKENS, SCORES, mask).alt
     assert "0.269, 0.731" in figures.before_or_after(TOKENS, SCORES, mask).alt
-    said = figures.repairs(TOKENS, SCORES).alt
-    assert "A: weights NaN, NaN, NaN, gradient 0.00, 0.00, 0.00" in said
-    assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in said
-    assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in said
+    alt = figures.repairs(TOKENS, SCORES).alt
+    assert "A: weights NaN, NaN, NaN, gradient 0.00, 0.00, 0.00" in alt
+    assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in alt
+    assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in alt
     assert "before the softmax: 0 leaks. Masked after it: 15 of 15" in figures.influence().alt
     assert "15 of 25" in figures.gallery().alt and seen(figures.seen_by(5, 5)) == 15
     assert {ax.get_ylabel() for ax in figures.gallery().figure.axes} == {"query"}

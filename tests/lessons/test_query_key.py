@@ -214,9 +214,9 @@ def test_bigrams_of_the_courses_language():
 
 def test_margins_of_two_channels_by_length(capsys):
     experiments.margins(blocks.two_channel_graph)
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split("margin ")[1] for line in said] == ["0.6910", "0.1910", "0.0489", "0.0079"]
-    assert all(f"{T} of {T} attend where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split("margin ")[1] for line in printed] == ["0.6910", "0.1910", "0.0489", "0.0079"]
+    assert all(f"{T} of {T} attend where they should" in line for T, line in zip((5, 10, 20, 50), printed, strict=True))
 
 
 def test_scores_are_symmetric_only_for_equal_projections():

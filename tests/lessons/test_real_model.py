@@ -223,36 +223,36 @@ def test_the_nearest_folder_is_searched_first(put_file):
 
 
 def test_a_file_with_another_checksum_is_ignored(put_file):
-    said = []
+    messages = []
     wrong, right = put_file("beside", b"[PAD]\njan\n"), put_file("package")
-    assert model_files.find(model_files.PIECES, said.append) == right
-    assert len(said) == 1 and wrong.name in said[0] and "SHA-256" in said[0]
-    assert str(Path.home()) not in said[0]
+    assert model_files.find(model_files.PIECES, messages.append) == right
+    assert len(messages) == 1 and wrong.name in messages[0] and "SHA-256" in messages[0]
+    assert str(Path.home()) not in messages[0]
     right.write_bytes(put_file.good + b"x")
-    assert model_files.find(model_files.PIECES, said.append) is None
+    assert model_files.find(model_files.PIECES, messages.append) is None
 
 
 def test_the_hub_is_asked_last_and_its_answer_is_cached(put_file, monkeypatch):
-    asked = []
+    requests = []
 
     def answer(request, timeout=None):
         assert timeout is not None and timeout <= 10
-        asked.append(request)
+        requests.append(request)
         return io.BytesIO(put_file.good)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
     found = model_files.find(model_files.PIECES)
     assert found == put_file.folders["cache"] / model_files.PIECES and found.read_bytes() == put_file.good
-    assert asked == [model_files.ADDRESS + model_files.PIECES]
+    assert requests == [model_files.ADDRESS + model_files.PIECES]
     model_files.find(model_files.PIECES)
-    assert len(asked) == 1, "what is in the cache is not asked for again"
+    assert len(requests) == 1, "what is in the cache is not downloaded again"
 
 
 def test_a_download_with_another_checksum_is_ignored(put_file, monkeypatch):
-    said = []
+    messages = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
-    assert model_files.find(model_files.PIECES, said.append) is None
-    assert "left aside" in said[0] and not (put_file.folders["cache"] / model_files.PIECES).exists()
+    assert model_files.find(model_files.PIECES, messages.append) is None
+    assert "left aside" in messages[0] and not (put_file.folders["cache"] / model_files.PIECES).exists()
 
 
 def test_offline_mode_uses_no_network(put_file, monkeypatch):
@@ -263,8 +263,8 @@ def test_offline_mode_uses_no_network(put_file, monkeypatch):
 
 def test_without_the_file_replacement_weights_say_what_to_do(put_file, capsys):
     state = pretrained.numbers()
-    said = capsys.readouterr().out
-    assert pretrained.HOW_TO in said and "means nothing" in said and said.count("\n") == 2
+    printed = capsys.readouterr().out
+    assert pretrained.HOW_TO in printed and "means nothing" in printed and printed.count("\n") == 2
     assert not pretrained.is_real()
     assert len(blocks.rename_weights(state)) == 6 * 16
     assert isinstance(figures.gallery(), figures.Quiet) and pretrained.HOW_TO in repr(figures.gallery())
@@ -324,9 +324,6 @@ def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
         result = judge.judge_cells(cells)
         assert scores(result) == full_scores(judge)
     assert not result.errors and not result.flags
-
-
-# ---------------------------------------------------------------- the numbers in the text
 
 
 @pytest.mark.parametrize(("guard", "right"), [(lambda x: x + 1e-11, False), (lambda x: x.clamp(min=1e-8), True)])
@@ -438,9 +435,6 @@ def test_effects_of_epsilon_gelu_and_the_padding_bug(real):
     network = real_network.network()
     published = network.up(network.embed(ids)).mean(1)[0]
     assert F.cosine_similarity(published, network.vectors([question])[0], dim=0) == pytest.approx(0.32, abs=0.005)
-
-
-# ---------------------------------------------------------------- explorers
 
 
 @pytest.mark.full

@@ -1,5 +1,6 @@
 """The claims of lesson 13, measured again; the lesson has to contain each sentence that is quoted here."""
 
+import functools
 import statistics
 
 import pytest
@@ -11,16 +12,12 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.stand_ins import mean_pool
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 from tests.lessons.test_real_model import filled, read
 
 LESSON = "13_real_model"
+says = functools.partial(says, LESSON)
 pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of numbers are not at hand")
-
-
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
 
 
 @torch.no_grad()
@@ -29,8 +26,8 @@ def top(encoder, sentence):
     return read(encoder, pretrained.numbers(), [sentence])[2][-1][0]
 
 
-def test_heads_that_attend_to_cls_get_short_values_from_it(text):
-    assert "over the first eight sentences of the explorer below), its value is a thirtieth as long" in text
+def test_heads_that_attend_to_cls_get_short_values_from_it():
+    says("over the first eight sentences of the explorer below), its value is a thirtieth as long")
     network, rest, lengths = real_network.network(), 0, torch.zeros(6, 12, 2)
     for sentence in figures.SENTENCES:
         reading = real_network.reading(sentence)
@@ -48,8 +45,8 @@ def test_heads_that_attend_to_cls_get_short_values_from_it(text):
     assert share[rest <= 0.6].median() == pytest.approx(1 / 15, abs=0.004)
 
 
-def test_the_head_attends_to_the_next_word_whatever_it_is(text):
-    assert "the next token is the first choice of 38 of 39 words" in text
+def test_the_head_attends_to_the_next_word_whatever_it_is():
+    says("the next token is the first choice of 38 of 39 words")
     layer, head = figures.NEXT
     tables = [real_network.among_words(real_network.reading(s).attention[:, 0])[layer, head] for s in figures.SENTENCES]
     shares = torch.cat([table.diagonal(1) for table in tables])
@@ -59,9 +56,9 @@ def test_the_head_attends_to_the_next_word_whatever_it_is(text):
     assert before.mean() < 0.1
 
 
-def test_the_residual_carries_jane_past_the_attention(text):
-    assert "the residual connection carries the old vector around attention" in text
-    assert "the influence of `[CLS]` drops from 0.39 to 0.16" in text
+def test_the_residual_carries_jane_past_the_attention():
+    says("the residual connection carries the old vector around attention")
+    says("the influence of `[CLS]` drops from 0.39 to 0.16")
     final = figures.influences()[-1, 1]
     assert final[0] == pytest.approx(0.16, abs=0.02)
     network, x = real_network.network(), real_network.reading(figures.SHORT).hidden[1][0]
@@ -86,12 +83,9 @@ def best(sentence):
     return table[~torch.eye(len(table), dtype=torch.bool)].tolist()
 
 
-def test_only_in_short_sentences_some_head_connects_every_pair_of_words(text):
-    assert "some head has a weight above 0.82" in text
-    assert (
-        "in three other sentences of three words 0.65, 0.86 and 0.90; among six words the worst pair has about 0.3"
-        in text
-    )
+def test_only_in_short_sentences_some_head_connects_every_pair_of_words():
+    says("some head has a weight above 0.82")
+    says("in three other sentences of three words 0.65, 0.86 and 0.90; among six words the worst pair has about 0.3")
     assert min(best(figures.SHORT)) == pytest.approx(0.823, abs=0.001)
     short = ("paul drinks coffee", "the child sleeps", "dogs chase cats")
     assert [round(min(best(sentence)), 2) for sentence in short] == [0.65, 0.86, 0.90]
@@ -110,7 +104,7 @@ FURTHER_PAIRS = [  # like the lesson's PAIRS; for the table at its end
 ]
 
 
-def lesson_pairs(text):
+def lesson_pairs():
     """Return the list PAIRS of the lesson."""
     source = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8")
     namespace = {}
@@ -118,13 +112,10 @@ def lesson_pairs(text):
     return namespace["PAIRS"]
 
 
-def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
-    assert (
-        "In 9 of the 16 sentences the head prefers the antecedent, which is about chance, and in 11 the first noun"
-        in text
-    )
-    assert "because the ball and the cat lose to the second noun with both endings" in text
-    assert "in seven further pairs antecedent 8 and first noun 7 of 14" in text
+def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent():
+    says("In 9 of the 16 sentences the head prefers the antecedent, which is about chance, and in 11 the first noun")
+    says("because the ball and the cat lose to the second noun with both endings")
+    says("in seven further pairs antecedent 8 and first noun 7 of 14")
 
     def wins(pairs):
         antecedent_wins, first_wins, second = 0, 0, []
@@ -138,23 +129,23 @@ def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
                 second += [nouns[0]] if winner == nouns[1] else []
         return antecedent_wins, first_wins, second
 
-    pairs = lesson_pairs(text)
+    pairs = lesson_pairs()
     antecedent_wins, first_wins, second = wins(pairs)
     assert (antecedent_wins, first_wins, 2 * len(pairs)) == (9, 11, 16)
     assert second.count("ball") == second.count("cat") == 2
     assert wins(FURTHER_PAIRS)[:2] == (8, 7)
 
 
-def test_in_the_passive_the_first_noun_wins(text):
-    assert "The street gets 0.733, so the rival wins" in text
+def test_in_the_passive_the_first_noun_wins():
+    says("The street gets 0.733, so the rival wins")
     sentence = "the street was not crossed by the animal because it was too tired"
     words = figures.words_of(sentence)
     row = figures.weights_of(sentence)[3, 1, words.index("it")]
     assert row[words.index("street")].item() == pytest.approx(0.733, abs=5e-4) and row.argmax() == words.index("street")
 
 
-def test_no_threshold_separates_right_titles_from_wrong_ones(text):
-    assert "finds the right title with 0.29, and the kite reaches 0.35" in text
+def test_no_threshold_separates_right_titles_from_wrong_ones():
+    says("finds the right title with 0.29, and the kite reaches 0.35")
     network = real_network.network()
     keys = network.vectors(list(figures.TITLES))
     best = {
@@ -170,9 +161,9 @@ def test_no_threshold_separates_right_titles_from_wrong_ones(text):
 
 
 @pytest.mark.full
-def test_training_mixes_the_words_more(text):
-    assert "Before training a word keeps about three quarters whatever the length of its sentence" in text
-    assert "before training a word keeps 0.77 (3 words) and 0.74 (12 words)" in text
+def test_training_mixes_the_words_more():
+    says("Before training a word keeps about three quarters whatever the length of its sentence")
+    says("before training a word keeps 0.77 (3 words) and 0.74 (12 words)")
     shares = figures.own_shares_at_the_top()
     assert shares["trained"] == pytest.approx([0.47, 0.30, 0.22], abs=0.03)
     assert shares["untrained"][0] == pytest.approx(0.77, abs=0.03)
@@ -190,10 +181,10 @@ def change_without(encoder, sentence, layer, head):
     return 1 - F.cosine_similarity(before, after, dim=-1)
 
 
-def test_effect_of_ablating_the_head_of_it(text):
-    assert "Without head 1 *it* changes by 0.0046, more than ten of the other eleven words" in text
-    assert "without head 9, by 0.0079" in text and "*it* is only ninth of 13 words" in text
-    assert "rank 1 in the passive sentence, 9 with the trophy and *small*" in text
+def test_effect_of_ablating_the_head_of_it():
+    says("Without head 1 *it* changes by 0.0046, more than ten of the other eleven words")
+    says("without head 9, by 0.0079", "*it* is only ninth of 13 words")
+    says("rank 1 in the passive sentence, 9 with the trophy and *small*")
 
     encoder = filled(pretrained.numbers())
 
@@ -212,8 +203,8 @@ def test_effect_of_ablating_the_head_of_it(text):
 
 @pytest.mark.full
 @torch.no_grad()
-def test_rank_of_the_ablated_head_in_other_sentences(text):
-    assert "the ranks run from 12 to 43, with a median of 20.5" in text
+def test_rank_of_the_ablated_head_in_other_sentences():
+    says("the ranks run from 12 to 43, with a median of 20.5")
     network, places = real_network.network(), []
     for sentence in figures.SENTENCES:
         start, turns = real_network.reading(sentence), {}
@@ -231,8 +222,8 @@ def test_rank_of_the_ablated_head_in_other_sentences(text):
 
 
 @torch.no_grad()
-def test_padding_raises_the_scores_of_wrong_titles(text):
-    assert "Only the scores of wrong titles give the bug away" in text
+def test_padding_raises_the_scores_of_wrong_titles():
+    says("Only the scores of wrong titles give the bug away")
     network = real_network.network()
 
     def vectors(sentences, masked, kept):

@@ -91,8 +91,8 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize(("name", "answer"), FORBIDDEN, ids=[f"{i}-{name}" for i, (name, _) in enumerate(FORBIDDEN)])
 def test_library_calls_that_are_the_answer_earn_nothing(name, answer):
-    said = verdict(name, answer)
-    assert (said.points, said.mistake) == (0, "forbidden_call")
+    found = verdict(name, answer)
+    assert (found.points, found.mistake) == (0, "forbidden_call")
 
 
 def test_figures_state_their_numbers():

@@ -170,14 +170,14 @@ def test_a_model_of_another_kind_is_refused_with_the_reason(a_folder):
     folder, _, _ = a_folder
     config = json.loads((folder / "config.json").read_text())
     assert published.sizes_of(config)["base"] == 1000.0
-    for change, said in (
+    for change, reason in (
         ({"attention_bias": True}, "biases"),
         ({"hidden_act": "gelu"}, "silu"),
         ({"model_type": "gemma"}, "Llama's"),
         ({"head_dim": 16}, "width"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "rotations"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=reason):
             published.sizes_of(config | change)
 
 
@@ -209,9 +209,6 @@ def test_loss_of_the_small_model_with_windows_and_sinks():
     back = [(found["window 16, 0 sinks"] - found[row]) / cost for row in ("window 16, 4 sinks", "window 20")]
     assert cost == pytest.approx(0.02, abs=0.002) and back == pytest.approx([1 / 20, 0.73], abs=0.02)
     says(LESSON, "four sinks give back a twentieth", "nearly three quarters")
-
-
-# ---------------------------------------------------------------- the numbers in the text
 
 
 def test_cache_sizes_of_published_models():
@@ -417,9 +414,6 @@ def test_the_small_model_is_stored_in_the_layout_of_published_models(tmp_path):
     loss = small_writer.nats_a_byte(model, text * 20, merges)
     tokens = small_writer.ids_of(text * 20, merges)
     assert loss == pytest.approx(math.log(len(found.ids)) * len(tokens) / len((text * 20).encode()), rel=0.1)
-
-
-# ---------------------------------------------------------------- the check
 
 
 def test_an_instance_instead_of_its_class_is_reported(monkeypatch):

@@ -81,8 +81,8 @@ def test_the_learners_functions_find_neighbors_in_the_translators_table(capsys):
 
 def test_the_figure_turns_a_sentence_into_rows():
     draw = figures.sentence_to_rows
-    said = draw("Jane visits africa, in september!", 2).alt
-    assert "jane 84, visits 156, africa 3, in 79, september 137" in said and "row of visits begins" in said
+    alt = draw("Jane visits africa, in september!", 2).alt
+    assert "jane 84, visits 156, africa 3, in 79, september 137" in alt and "row of visits begins" in alt
     assert "pizza has no id" in draw("jane visits pizza", 3).alt and "KeyError" in draw("jane visits pizza", 3).alt
     assert "empty" in draw("  ", 1).alt and "<pad> has no id" in draw("<pad>", 1).alt
 
@@ -250,8 +250,8 @@ def test_loss_during_training(capsys):
         "three of ten are neighbors of that very word in some sentence",
     )
     experiments.loss_along_the_way(negative_sampling_loss, trained(1), PAIRS)
-    said = capsys.readouterr().out.splitlines()
-    assert [float(line.split(": ")[1]) for line in said[-4:]] == pytest.approx([4.159, 3.292, 2.243, 1.772], abs=0.02)
+    losses = [float(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines()[-4:]]
+    assert losses == pytest.approx([4.159, 3.292, 2.243, 1.772], abs=0.02)
     known = {tuple(pair) for pair in PAIRS.tolist()}
     drawn = torch.multinomial(word2vec.noise(PAIRS, len(WORDS)), 5 * len(PAIRS), replacement=True,
                               generator=torch.Generator().manual_seed(0)).view(-1, 5)  # fmt: skip

@@ -36,9 +36,6 @@ from tests.lessons.lesson_text import text_of
 LESSON = "11_translation"
 
 
-# ---------------------------------------------------------------- the functions
-
-
 def test_values_of_the_smoothed_loss():
     q = torch.tensor([0.92, 0.02, 0.02, 0.02, 0.02], dtype=torch.float64)
     lowest = blocks.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
@@ -75,17 +72,14 @@ def test_bleu_of_short_equal_and_empty_texts():
     assert 49.9 < min(scores) < max(scores) < 85  # quiz 11.3
 
 
-# ---------------------------------------------------------------- learning rates
-
-
 def judge(name, answer):
     return verdict_of(LESSON, name, answer, 7, points=20, lesson=LESSON)
 
 
 def test_messages_show_a_learning_rate_with_all_its_digits():
-    said = as_text(judge("noam_lr", lambda step, d_model, warmup: d_model**-0.5))
-    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())
-    assert 0 < want < 0.01 and got == 0.125 and "with noam_lr(" in said
+    message = as_text(judge("noam_lr", lambda step, d_model, warmup: d_model**-0.5))
+    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", message).groups())
+    assert 0 < want < 0.01 and got == 0.125 and "with noam_lr(" in message
 
 
 @pytest.mark.parametrize(("change", "passes"), [(2e-7, True), (3e-6, False)])
@@ -357,9 +351,6 @@ def test_a_model_with_other_names_also_shows_its_attention(trained):
     src = torch.cat([same_width.src, torch.zeros(1, 2, dtype=torch.long)], dim=1)  # as long as the target
     weights = figures.cross_weights(model, src, same_width.tgt_in)
     assert weights.shape[-2:] == (7, 7) and not weights[..., 5:].any()
-
-
-# ---------------------------------------------------------------- measured claims
 
 
 def ends(kind, name):

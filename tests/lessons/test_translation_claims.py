@@ -18,19 +18,15 @@ from helpers.course import course
 from helpers.lessons.translation import figures, own
 from helpers.lessons.translation.figures import RUNS
 from helpers.translator import BOS, EOS, PAD, english, evaluation, french
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 from tests.mutation_score import accepted_variants
 
 LESSON = "11_translation"
+says = functools.partial(says, LESSON)
 
 
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
-
-
-def test_how_often_the_word_order_changes(text):
-    assert "In a third of them the word order differs from the English at two or three points" in text
+def test_how_often_the_word_order_changes():
+    says("In a third of them the word order differs from the English at two or three points")
     pairs = corpus.unseen_pairs()
     assert sum(pair.reorderings in (2, 3) for pair in pairs) / len(pairs) == pytest.approx(1 / 3, abs=0.01)
 
@@ -41,26 +37,26 @@ def test_how_often_the_word_order_changes(text):
     assert sum(moved(pair) >= 2 for pair in pairs) / len(pairs) > 0.7  # a claim that would be wrong
 
 
-def test_smoothing_raises_the_plain_loss(text):
-    assert "ten and seventeen times as high (0.14 and 0.13 instead of 0.014 and 0.0075)" in text
+def test_smoothing_raises_the_plain_loss():
+    says("ten and seventeen times as high (0.14 and 0.13 instead of 0.014 and 0.0075)")
     smooth, plain = ([run["nats"] for run in RUNS["smoothing"][share]] for share in ("0.1", "0.0"))
     assert [round(a / b) for a, b in zip(smooth, plain, strict=True)] == [17, 10]
     assert [round(x, 2) for x in smooth] == [0.13, 0.14] and plain == [0.0075, 0.0144]
 
 
 @pytest.mark.full
-def test_three_changes_of_the_weights_leave_the_translator_unchanged(text):
+def test_three_changes_of_the_weights_leave_the_translator_unchanged():
     found = figures.same_machine_numbers()
     nats, exact = zip(*found.values(), strict=True)
     assert exact[:3] == (1, 1, 1) and max(nats[:3]) - min(nats[:3]) < 1e-6
     assert exact[3] == 0 and nats[3] == pytest.approx(3.3, abs=0.05)
-    assert "a loss of 3.3 nats per word instead of 0.0002" in text
+    says("a loss of 3.3 nats per word instead of 0.0002")
 
 
 @pytest.mark.full
-def test_with_wrongly_sorted_pairs_the_model_still_uses_the_english(text):
-    assert "with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35" in text
-    assert "39% in batches of 32, a fifth in batches of 64" in text
+def test_with_wrongly_sorted_pairs_the_model_still_uses_the_english():
+    says("with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35")
+    says("39% in batches of 32, a fifth in batches of 64")
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
     assert run["writes"] in figures.broken_trainings().alt and round(run["curve"][-1], 1) == 2.2
@@ -79,17 +75,17 @@ GENDERS |= {feminine: masculine for masculine, feminine in GENDERS.items()}
 
 
 @torch.no_grad()
-def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
-    assert "the gender stays right in about 95% of the cases" in text
-    assert "If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%" in text
+def test_the_gender_of_an_article_comes_mostly_through_the_encoder():
+    says("the gender stays right in about 95% of the cases")
+    says("If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%")
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch, network, places = evaluation.as_batch(pairs), translator.machine(), []
     for i, pair in enumerate(pairs):
         words = pair.english.split()
-        for row, (said, place) in enumerate(zip(pair.french.split(), pair.alignment, strict=True)):
-            noun = next((n for n in range(place + 1, len(words)) if words[n] in lexicon.NOUNS), None)
-            if said in GENDERS and words[place] in (*lexicon.DETERMINERS, "an") and noun is not None:
-                places.append((i, row, noun, french[said], french[GENDERS[said]]))
+        for row, (article, position) in enumerate(zip(pair.french.split(), pair.alignment, strict=True)):
+            noun = next((n for n in range(position + 1, len(words)) if words[n] in lexicon.NOUNS), None)
+            if article in GENDERS and words[position] in (*lexicon.DETERMINERS, "an") and noun is not None:
+                places.append((i, row, noun, french[article], french[GENDERS[article]]))
 
     def right():
         logits = network(batch.src, batch.tgt_in)
@@ -113,8 +109,8 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
 
 @pytest.mark.full
 @torch.no_grad()
-def test_a_wider_beam_gives_the_same_translations(text):
-    assert "for ten unseen sentences, the course's translator writes the same with a beam of 4." in text
+def test_a_wider_beam_gives_the_same_translations():
+    says("for ten unseen sentences, the course's translator writes the same with a beam of 4.")
     network = translator.machine()
     for pair in corpus.unseen_pairs()[:10]:
         src = batch_of([pair.english])
@@ -125,9 +121,9 @@ def test_a_wider_beam_gives_the_same_translations(text):
 
 
 @pytest.mark.slow
-def test_words_longer_than_those_of_training_are_not_reversed(text):
-    assert "With nine letters and more, none is correct" in text
-    assert "correct in 0, 1, 28 and 46% of the cases, in four runs" in text
+def test_words_longer_than_those_of_training_are_not_reversed():
+    says("With nine letters and more, none is correct")
+    says("correct in 0, 1, 28 and 46% of the cases, in four runs")
     for seed, two in ((0, 0.01), (1, 0.28)):
         draw = random.Random(seed)
 
@@ -161,9 +157,6 @@ def test_words_longer_than_those_of_training_are_not_reversed(text):
         assert right[2] / 200 == pytest.approx(two, abs=0.1)
 
 
-# ---------------------------------------------------------------- the learner's own Transformer
-
-
 def test_the_learners_transformer_is_trained_if_it_passes_the_check(capsys):
     mine = next(form for form in accepted_variants("10_decoder_block")["Transformer"])
     assert own.transformer({"Transformer": mine}) is mine
@@ -181,8 +174,6 @@ def test_a_transformer_that_does_not_pass_is_replaced(capsys):
     assert own.transformer({"Transformer": Transformer}) is blocks.Transformer
     assert "Yours does not pass lesson 10's check" in capsys.readouterr().out
 
-
-# ---------------------------------------------------------------- answers to `translate`
 
 words_of = {index: word for word, index in french.items()}
 model = Transformer(*translator.SIZES)

@@ -90,9 +90,6 @@ def test_every_step_of_the_tiles_explorer_can_be_drawn():
             assert f"Tile {24 // queries * 24 // keys} of {24 // queries * 24 // keys}" in alts[-1]
 
 
-# ---------------------------------------------------------------- in the translator
-
-
 def outputs_of_head(sentence, head):
     x, numbers = figures.inside_the_translator(sentence, head)
     mine = blocks.AttentionHead(64, 16)
@@ -121,9 +118,6 @@ def test_another_head_brings_the_noun_to_its_article():
         _, values, found, _ = outputs_of_head(f"the white dog forgets the green {noun}", 0)
         assert F.cosine_similarity(found[0], found[4], dim=0).item() == pytest.approx(after, abs=0.006)
         assert F.cosine_similarity(values[0], values[4], dim=0).item() == pytest.approx(0.55, abs=0.025)
-
-
-# ---------------------------------------------------------------- measured memory
 
 
 def test_the_largest_number_of_live_elements_is_measured():
@@ -344,15 +338,15 @@ def test_a_push_on_a_score_does_not_always_raise_its_weight(keys, share):
 
 def test_the_is_the_most_ambiguous_word_and_its_noun_is_not_enough():
     lesson_says("one of the most ambiguous words of our translator. *The* becomes *le*, *la* or *l'* in French")
-    said = {}
+    counts = {}
     for pair in sentence_pairs(5000, random.Random(0)):
         english = pair.english.split()
-        for french, place in zip(pair.french.split(), pair.alignment, strict=True):
-            said.setdefault(english[place], Counter())[french] += 1
+        for french, position in zip(pair.french.split(), pair.alignment, strict=True):
+            counts.setdefault(english[position], Counter())[french] += 1
     bits = {
-        word: math.log(n.total()) - sum(k * math.log(k) for k in n.values()) / n.total() for word, n in said.items()
+        word: math.log(n.total()) - sum(k * math.log(k) for k in n.values()) / n.total() for word, n in counts.items()
     }
-    assert max(bits, key=bits.get) == "the" and set(said["the"]) == {"le", "la", "l'"}
+    assert max(bits, key=bits.get) == "the" and set(counts["the"]) == {"le", "la", "l'"}
     phrases = [translate(f"jane sees {phrase}").french for phrase in ("the man", "the old man", "the woman")]
     assert phrases == ["jane voit l' homme", "jane voit le vieil homme", "jane voit la femme"]
 
