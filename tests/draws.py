@@ -23,6 +23,13 @@ def life_is_short():
     return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
 
 
+def lecture():
+    """Return the inputs, the key layer and the query layer of the lecture's code, drawn in the same order."""
+    torch.manual_seed(1337)
+    key, query, _value = (nn.Linear(32, 16, bias=False) for _ in range(3))
+    return torch.randn(4, 8, 32), key, query
+
+
 def pictures_of(explorer, *arguments):
     """Return the function that draws an explorer's pictures, which the explorer passes to `panel`."""
     with mock.patch.dict(explorer.__globals__, panel=mock.Mock()) as module:

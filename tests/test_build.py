@@ -61,7 +61,7 @@ def small(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def own(small, tmp_path) -> Path:
+def root(small, tmp_path) -> Path:
     """A copy of the built small course, which a test may change."""
     return shutil.copytree(small, tmp_path / "course", symlinks=True)
 
@@ -139,12 +139,12 @@ def test_building_again_gives_the_same_bytes(small, tmp_path):
     assert len(first) == 4 and first == second
 
 
-def test_building_without_execution_keeps_outputs_of_unchanged_cells(own):
-    path = own / "solutions" / LESSON / f"{LESSON}.py"
+def test_building_without_execution_keeps_outputs_of_unchanged_cells(root):
+    path = root / "solutions" / LESSON / f"{LESSON}.py"
     text = TEXT.replace("## A picture", "## A picture\n# One more line.")
     path.write_text(text.replace("check(halved)", "check(halved)  # now"), encoding="utf-8")
     before = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
-    build(*home_and_lesson(own), execute=False)
+    build(*home_and_lesson(root), execute=False)
     after = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
     assert "One more line." in after.cells[3].source
     for old, new in zip(before.cells, after.cells, strict=True):
@@ -275,9 +275,9 @@ def test_sections_can_be_run_again_in_reverse_order(lesson, monkeypatch):
     ],
     ids=["a cell that raises", "a check that fails", "a figure without alt text"],
 )
-def test_a_failure_in_the_solution_stops_the_build(own, old, new, message):
-    (own / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
-    result = run_command(own, "build")
+def test_a_failure_in_the_solution_stops_the_build(root, old, new, message):
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
+    result = run_command(root, "build")
     assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
 
 
@@ -415,11 +415,11 @@ def home_and_lesson(root: Path):
     return home, home.lessons[0]
 
 
-def test_check_passes_right_after_a_build(own):
-    before = built_files(own)
-    result = run_command(own, "build", "--check")
+def test_check_passes_right_after_a_build(root):
+    before = built_files(root)
+    result = run_command(root, "build", "--check")
     assert (result.returncode, result.stdout) == (0, "1 lesson is up to date.\n"), result.stdout + result.stderr
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
 @pytest.mark.parametrize(
@@ -436,23 +436,23 @@ def test_check_passes_right_after_a_build(own):
     ],
     ids=["text", "solution", "hint", "case", "blocks", "student notebook", "solution notebook", "points"],
 )
-def test_check_lists_what_is_out_of_date(own, change, stale):
+def test_check_lists_what_is_out_of_date(root, change, stale):
     file, old, new = change
-    path = own / file
+    path = root / file
     content = path.read_text(encoding="utf-8")
     assert old in content
     path.write_text(content.replace(old, new), encoding="utf-8")
-    before = built_files(own)
-    listed = out_of_date(*home_and_lesson(own))
+    before = built_files(root)
+    listed = out_of_date(*home_and_lesson(root))
     assert sorted(name for name in PLACES if any(f"{name}/" in item for item in listed)) == sorted(stale), listed
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
-def test_check_exits_with_1_and_lists_outdated_and_superfluous_files(own):
-    (own / "helpers" / "blocks" / f"{LESSON}.py").unlink()
-    (own / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
-    (own / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
-    result = run_command(own, "build", "--check")
+def test_check_exits_with_1_and_lists_outdated_and_superfluous_files(root):
+    (root / "helpers" / "blocks" / f"{LESSON}.py").unlink()
+    (root / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
+    (root / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
+    result = run_command(root, "build", "--check")
     assert result.returncode == 1
     assert sorted(result.stdout.splitlines()[1:]) == [
         "  helpers/answer_keys/09_encoder_block.npz (belongs to no lesson)",
@@ -508,14 +508,14 @@ def test_outputs_of_mistakes_may_differ_more_between_processors(a, b, equal):
 
 
 @pytest.mark.full
-def test_on_another_processor_nothing_is_out_of_date(own):
-    before = built_files(own)
-    environment = os.environ | {"PYTHONPATH": str(own), "ATEN_CPU_CAPABILITY": "default"}
+def test_on_another_processor_nothing_is_out_of_date(root):
+    before = built_files(root)
+    environment = os.environ | {"PYTHONPATH": str(root), "ATEN_CPU_CAPABILITY": "default"}
     for arguments in (["--check"], ["--no-run"]):
         command = [sys.executable, "-m", "helpers", "build", *arguments]
-        result = subprocess.run(command, cwd=own, env=environment, capture_output=True, text=True)
+        result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
         assert result.returncode == 0, result.stdout
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
 # Solutions do not leak
@@ -643,8 +643,8 @@ def test_blocks_name_their_source_and_import_only_what_they_need(small):
     assert defined_names(source) == {"scaled_scores", "halved"}
 
 
-def test_importing_a_block_loads_only_its_lesson(own):
-    (own / "helpers" / "blocks" / "05_later.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
+def test_importing_a_block_loads_only_its_lesson(root):
+    (root / "helpers" / "blocks" / "05_later.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
     program = textwrap.dedent("""
         import sys
         from helpers.blocks import halved
@@ -654,7 +654,7 @@ def test_importing_a_block_loads_only_its_lesson(own):
         except ImportError as error:
             print(error)
     """)
-    result = subprocess.run([sys.executable, "-c", program], cwd=own, capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
     assert result.stdout.startswith("1.5 False True\n") and "unheard_of" in result.stdout, result.stderr
 
 
@@ -679,19 +679,19 @@ def test_package_course_and_tag_have_the_same_version():
 # Badges
 
 
-def test_a_fork_needs_only_its_owner_and_repository_in_the_course_file(own, monkeypatch):
+def test_a_fork_needs_only_its_owner_and_repository_in_the_course_file(root, monkeypatch):
     """Once built, it stays up to date whatever the environment says; without them all badges disappear."""
-    readme = own / "README.md"
+    readme = root / "README.md"
     row = f"| [04](notebooks/{LESSON}/{LESSON}.ipynb) |"
     bare = "<!-- badges: made by `course build` -->\n<!-- end of badges -->\ngit clone <this repository> course\n"
     bare += f"{row} A tiny lesson | 5 |\n"
     named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "fork"')
-    (own / "course.toml").write_text(named.replace("v0.1.0", "v9"))
+    (root / "course.toml").write_text(named.replace("v0.1.0", "v9"))
     monkeypatch.setenv("COURSE_OWNER", "nobody")
-    home, lesson = home_and_lesson(own)
+    home, lesson = home_and_lesson(root)
     build(home, lesson, execute=False)
     readme.write_text(with_badges(bare, home))
-    assert out_of_date(*home_and_lesson(own)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
+    assert out_of_date(*home_and_lesson(root)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
     assert "git clone https://github.com/someone/fork course\n" in readme.read_text()
     assert readme.read_text().count("colab.research.google.com/github/someone/fork/blob/v9/notebooks") == 2
     assert re.search(
@@ -704,8 +704,8 @@ def test_a_fork_needs_only_its_owner_and_repository_in_the_course_file(own, monk
     set_up = next(cell.source for cell in cells if cell["id"] == "setup")
     # The tag is the fork's but the version the course's, or every notebook would say that it belongs to another one.
     assert set_up.endswith(f", '{helpers.__version__}', 'https://github.com/someone/fork', 'v9')")
-    (own / "course.toml").write_text(COURSE)
-    assert with_badges(readme.read_text(), home_and_lesson(own)[0]) == bare
+    (root / "course.toml").write_text(COURSE)
+    assert with_badges(readme.read_text(), home_and_lesson(root)[0]) == bare
 
 
 @each_lesson
@@ -717,14 +717,14 @@ def test_without_a_repository_notebooks_have_no_badge(lesson):
 # What it refuses
 
 
-def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LESSON}.py") -> str:
+def refusal(root: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LESSON}.py") -> str:
     """Return the message with which the changed lesson is refused."""
-    path = own / file
+    path = root / file
     content = path.read_text(encoding="utf-8")
     assert old in content
     path.write_text(content.replace(old, new), encoding="utf-8")
     with pytest.raises(BuildError) as refused:
-        build(*home_and_lesson(own), execute=False)
+        build(*home_and_lesson(root), execute=False)
     return str(refused.value)
 
 
@@ -776,51 +776,51 @@ def test_points_that_do_not_fit_are_refused_with_a_message(tmp_path, old, new, m
         read_lesson(*written(tmp_path / "course", COURSE.replace(old, new), TEXT))
 
 
-def test_all_problems_of_a_lesson_are_reported_at_once(own):
-    refusal(own, "check(halved)\n", "check(halved)" + "\n# more" * 30 + "\n")
-    (own / "course.toml").write_text(COURSE.replace("quiz_1 = 2", "quiz_2 = 2"))
-    problems = refusal(own, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
+def test_all_problems_of_a_lesson_are_reported_at_once(root):
+    refusal(root, "check(halved)\n", "check(halved)" + "\n# more" * 30 + "\n")
+    (root / "course.toml").write_text(COURSE.replace("quiz_1 = 2", "quiz_2 = 2"))
+    problems = refusal(root, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
     for words in ("31 lines", "halved needs two hints", "points for quiz_2", "no points for quiz_1"):
         assert sum(words in sentence for sentence in problems) == 1, problems
     assert len(problems) == 4
 
 
-def test_all_problems_of_an_answer_key_are_reported_at_once(own):
+def test_all_problems_of_an_answer_key_are_reported_at_once(root):
     """A mistake that is right, and an exercise without a part that earns points."""
     key = f"solutions/{LESSON}/answer_key.py"
-    refusal(own, "/ Q.shape[-1]\n", "/ Q.shape[-1] ** 0.5\n", key)
-    refusal(own, "import Exercise", "import Case, Exercise", key)
+    refusal(root, "/ Q.shape[-1]\n", "/ Q.shape[-1] ** 0.5\n", key)
+    refusal(root, "import Exercise", "import Case, Exercise", key)
     halved = "tensor_cases(lambda dtype, *lead: (draw.normal(*lead, 5, dtype=dtype),))"
-    first, second = refusal(own, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
+    first, second = refusal(root, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
     assert "scaled_scores: the mistake divided_by_width differs from the solution on no case, so it is right" in first
     assert "halved: no case is of part 'values'" in second
-    twice = refusal(own, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
+    twice = refusal(root, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
     assert twice == f"{key} describes halved twice. Keep one of them."
 
 
-def test_all_edits_that_do_not_fit_and_unexplained_quiz_options_are_reported_at_once(own):
+def test_all_edits_that_do_not_fit_and_unexplained_quiz_options_are_reported_at_once(root):
     quiz = "# ### Quiz 4.1\n#\n# - **a** one\n# - **b** two\n# - **c** three\n"
-    problems = refusal(own, "# ### Quiz\n", quiz)
+    problems = refusal(root, "# ### Quiz\n", quiz)
     key = f"solutions/{LESSON}/answer_key.py"
     assert problems == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
     edits = "Q -> K\n            Why?\n        other: other\n            elsewhere -> here\n            Why?\n"
     old = "What is its standard deviation?\n    ''', divided_by_width=divided_by_width"
-    problems = refusal(own, old, f"{edits}    '''", key).splitlines()
+    problems = refusal(root, old, f"{edits}    '''", key).splitlines()
     assert len(problems) == 3 and problems[0].endswith("explains ['a', 'b'].")
     assert "'Q' of divided_by_width stands 4 times in the solution with its docstring, not once." in problems[1]
     assert "'elsewhere' of other stands 0 times" in problems[2]
 
 
-def test_a_solution_is_executed_again_only_if_its_code_changed(own):
+def test_a_solution_is_executed_again_only_if_its_code_changed(root):
     """Its own code, or code of helpers that it uses."""
-    home, lesson = home_and_lesson(own)
-    path, room = own / "solutions" / LESSON / f"{LESSON}.py", own / "helpers" / "drawing" / "style.py"
+    home, lesson = home_and_lesson(root)
+    path, style = root / "solutions" / LESSON / f"{LESSON}.py", root / "helpers" / "drawing" / "style.py"
     notebook = path.with_suffix(".ipynb")
     first, later = notebook.stat().st_mtime, time.time() + 60
     assert not must_run(home, read_lesson(home, lesson).notebook, notebook)
-    os.utime(room, (later, later))
+    os.utime(style, (later, later))
     assert must_run(home, read_lesson(home, lesson).notebook, notebook)
-    os.utime(room, (first - 1, first - 1))
+    os.utime(style, (first - 1, first - 1))
     path.write_text(TEXT.replace("## A picture", "## A drawing"), encoding="utf-8")
     assert not must_run(home, read_lesson(home, lesson).notebook, notebook)
     path.write_text(TEXT.replace("axes.plot([1, 2])", "axes.plot([1, 3])"), encoding="utf-8")
@@ -842,10 +842,10 @@ def test_an_unknown_lesson_is_refused_with_a_list_of_lessons(capsys):
     assert capsys.readouterr().err == f"There is no lesson '99_magic'. The lessons are: {', '.join(LESSONS)}.\n"
 
 
-def test_a_lesson_without_its_files_is_refused_with_a_message(own):
+def test_a_lesson_without_its_files_is_refused_with_a_message(root):
     for name in ("answer_key.py", f"{LESSON}.py"):
-        (own / "solutions" / LESSON / name).unlink()
-        result = run_command(own, "build", "--no-run")
+        (root / "solutions" / LESSON / name).unlink()
+        result = run_command(root, "build", "--no-run")
         assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/{name} is missing.")
 
 
@@ -865,5 +865,5 @@ def test_a_lesson_without_its_files_is_refused_with_a_message(own):
         ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),
     ],
 )
-def test_an_answer_key_that_does_not_fit_is_refused_with_a_message(own, old, new, message):
-    assert message in refusal(own, old, new, f"solutions/{LESSON}/answer_key.py")
+def test_an_answer_key_that_does_not_fit_is_refused_with_a_message(root, old, new, message):
+    assert message in refusal(root, old, new, f"solutions/{LESSON}/answer_key.py")

@@ -17,7 +17,7 @@ from helpers.translator import finished_parts
 from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from helpers.translator.word_ids import PAD
-from tests.draws import pictures_of
+from tests.draws import lecture, pictures_of
 from tests.judged import verdict_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
@@ -144,7 +144,7 @@ def everything_is_real(lengths, T):
     ],
     ids=["nothing", "no causal mask", "masked after", "no padding mask"],
 )
-def test_what_each_mistake_costs_the_translator(parts, nats, times, percent):
+def test_loss_of_the_translator_with_each_mistake(parts, nats, times, percent):
     machine, right = translator.machine(**parts), translator.machine()
     loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
     assert in_nats(loss) == nats
@@ -312,9 +312,7 @@ def test_outputs_can_leak_although_all_future_weights_are_zero():
 
 def test_weights_of_the_lectures_four_sentences():
     lesson_says("| 0.99 | the other three sentences of the batch: 0.27, 0.20, 0.85 |")
-    torch.manual_seed(1337)
-    key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
-    x = torch.randn(4, 8, 32)
+    x, key, query = lecture()
     weights = (query(x) @ key(x).mT).masked_fill(~causal_mask(8), -math.inf).softmax(-1)
     assert weights[:, 1, 0].tolist() == pytest.approx([0.99, 0.27, 0.20, 0.85], abs=0.006)
 

@@ -6,7 +6,6 @@ import re
 
 import pytest
 import torch
-from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.registry import VIEWS
@@ -30,10 +29,8 @@ def test_scores_of_the_word_is():
 
 
 def test_first_scores_of_the_lecture():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in range(3))
-    x = torch.randn(4, 8, 32)
-    scores = blocks.attention_scores(Wq(x), Wk(x))
+    x, key, query = draws.lecture()
+    scores = blocks.attention_scores(query(x), key(x))
     assert scores.shape == (4, 8, 8)
     assert scores[0, 1, 6].item() == pytest.approx(0.4970, abs=1e-4)
 
@@ -233,7 +230,7 @@ def test_scores_are_symmetric_only_for_equal_projections():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [7, 1])
-def test_a_translator_that_is_trained_with_the_reshape_bug(monkeypatch, seed):
+def test_trained_with_the_reshape_bug_it_translates_batches_better_than_single_sentences(monkeypatch, seed):
     """Ranges, because rounding accumulates during training and differs between processors."""
     says("| lowest and highest of four | 0.015 to 0.03 | 93 to 99 | 40 to 47 |")
 

@@ -11,7 +11,7 @@ from torch import nn
 from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.draws import life_is_short, pictures_of
+from tests.draws import lecture, life_is_short, pictures_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained_with
@@ -25,11 +25,9 @@ def test_scores_of_the_running_example_do_not_have_variance_one():
 
 
 def test_score_variance_of_the_lectures_code_with_and_without_scaling():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
-    x = torch.randn(4, 8, 32)
-    assert blocks.score_variance(Wq(x), Wk(x)).item() == pytest.approx(1.91, abs=0.01)
-    assert blocks.head_scores(x, Wq.weight, Wk.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
+    x, key, query = lecture()
+    assert blocks.score_variance(query(x), key(x)).item() == pytest.approx(1.91, abs=0.01)
+    assert blocks.head_scores(x, query.weight, key.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
 
 
 def weights_of_is(divisor):

@@ -11,7 +11,7 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.draws import close, pictures_of
+from tests.draws import close, lecture, pictures_of
 from tests.judged import verdict_of
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained_with
@@ -30,10 +30,8 @@ TABLE = torch.tensor(
 
 
 def test_weights_of_the_lectures_masked_scores():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
-    x = torch.randn(4, 8, 32)
-    scores = (Wq(x) @ Wk(x).transpose(-2, -1)).masked_fill(torch.ones(8, 8).tril() == 0, -math.inf)
+    x, key, query = lecture()
+    scores = (query(x) @ key(x).transpose(-2, -1)).masked_fill(torch.ones(8, 8).tril() == 0, -math.inf)
     weights = blocks.softmax(scores)
     assert weights.shape == (4, 8, 8)
     close(weights.sum(-1), torch.ones(4, 8))

@@ -233,7 +233,7 @@ def test_or_finished_in_an_answer_calls_the_learners_function():
 
 
 @pytest.mark.full
-def test_the_graders_sentences_contain_no_description_of_the_training_data():
+def test_each_sentence_of_the_grader_has_a_description_that_training_lacks():
     case = exercise("translate").cases(Draw(5))[0]
     described = {pair for p in corpus.training_pairs() for pair in p.described}
     for english, french in zip(case.args[0], case.truth, strict=True):
