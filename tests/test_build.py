@@ -705,13 +705,9 @@ def test_a_fork_needs_only_its_owner_and_repository_in_the_course_file(root, mon
     # The tag is the fork's but the version the course's, or every notebook would say that it belongs to another one.
     assert set_up.endswith(f", '{helpers.__version__}', 'https://github.com/someone/fork', 'v9')")
     (root / "course.toml").write_text(COURSE)
-    assert with_badges(readme.read_text(), home_and_lesson(root)[0]) == bare
-
-
-@each_lesson
-def test_without_a_repository_notebooks_have_no_badge(lesson):
-    if not course().url:
-        assert "colab.research" not in "".join(cell.source for cell in student(lesson).cells)
+    home, lesson = home_and_lesson(root)
+    assert with_badges(readme.read_text(), home) == bare
+    assert "colab.research" not in read_lesson(home, lesson).notebook.cells[0].source
 
 
 # What it refuses

@@ -1,4 +1,4 @@
-"""Unit tests of the check's own code, each with a few numbers. check_mutants.py finds changes that none of them notices."""
+"""Unit tests of the check's own code, each with a few numbers. check_mutants.py finds changes that none notices."""
 
 # ruff: noqa: E501
 import dataclasses
@@ -296,7 +296,7 @@ def test_verdicts_on_quizzes():
 
 
 def small_key(**options):
-    """A key with values, leading dimensions, dtype, gradient and one corner: weights 5, 3, 1, 2, 2, and 1 for unchanged inputs."""
+    """Parts and weights: values 5, leading dimensions 3, dtype 1, gradient 2, zeros 2, unchanged inputs 1."""
     cases = [
         Case((t(1.0, 2.0),)),
         Case((t([[1.0, 2.0]]),), part=LEADING),
@@ -648,7 +648,7 @@ def test_a_case_with_a_view_compares_only_the_view():
 
 
 def facts_measure(truths, outputs):
-    """The fraction of right answers, of which four fifths are enough; answers that begin with 7 or 8 have a named mistake."""
+    """The fraction of right answers, of which four fifths pass; a first answer of 7 or 8 is a named mistake."""
     right = sum(
         a == b for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)
     )

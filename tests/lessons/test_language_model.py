@@ -488,17 +488,10 @@ def test_the_trained_gpt_ends_close_to_the_entropy_line(executed_solution):
 # ---------------------------------------------------------------- what replaces missing answers
 
 
-def test_the_stand_in_gpt_is_causal_and_generates_text():
+def test_the_stand_in_gpt_writes_the_same_text_with_a_cache():
     torch.manual_seed(0)
-    model = stand_ins.GPT(7, 6, 8, 2, 2).eval()
-    ids = torch.randint(7, (2, 6), generator=seeded(0))
-    changed = ids.clone()
-    changed[:, 4:] = (changed[:, 4:] + 1) % 7
-    assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
-    written = stand_ins.generate(model, ids, 5, generator=seeded(1))
-    assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
-    cached = writing.write_with_cache(model, ids[:, :1], 5, cached_attention)
-    plain = ids[:, :1]
+    model, plain = stand_ins.GPT(7, 6, 8, 2, 2).eval(), torch.randint(7, (2, 1), generator=seeded(0))
+    cached = writing.write_with_cache(model, plain, 5, cached_attention)
     for _ in range(5):
         plain = torch.cat([plain, model(plain)[:, -1:].argmax(-1)], dim=1)
     assert torch.equal(cached, plain)
@@ -534,15 +527,7 @@ def test_the_answer_may_use_the_block_that_the_lesson_hands_out():
 
 def test_a_model_made_in_a_cell_is_not_taken_for_an_answer():
     """Exercise 12.4 may use the logits of the lesson's own GPT, which is trained if exercise 12.3 is not passed."""
-    assert course_part(stand_ins.GPT(7, 6, 8, 2, 2)) == "" and course_part(stand_ins.GPT)
-
-
-def test_weights_load_into_the_learners_gpt_and_into_the_stand_in():
-    """After a restart the trained weights are loaded into whichever of the two exists."""
-    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), stand_ins.GPT(7, 6, 8, 2, 2).eval()
-    theirs.load_state_dict(mine.state_dict())
-    ids = torch.arange(6)[None]
-    torch.testing.assert_close(theirs(ids), mine(ids))
+    assert course_part(stand_ins.GPT(7, 6, 8, 2, 2)) == ""
 
 
 def test_logits_that_require_a_gradient_are_refused():

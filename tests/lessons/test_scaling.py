@@ -109,14 +109,6 @@ def test_figures_state_their_numbers():
         "short 0.178, eat 0.637, dessert 0.127" in pictures_of(explore.temperature, scores, TOKENS)(math.sqrt(24)).alt
     )
     assert "0.090, 0.245, 0.665" in figures.three_numbers().alt
-    drawn = (
-        figures.score_distributions(),
-        figures.two_jacobians(),
-        figures.gradients_against_width(),
-        figures.initializations_against_width(),
-    )
-    for picture in drawn:
-        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 4.")
 
 
 def test_gradients_vanish_without_scaling_and_not_with_it():
