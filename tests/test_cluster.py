@@ -212,19 +212,19 @@ dan,Dan,Dorn,dan@x.org
 """
 
 
-def collect_and_grade(one: Class) -> tuple[str, str, str, str]:
+def collect_and_grade(group: Class) -> tuple[str, str, str, str]:
     """Collect, grade, collect and grade again; return the report, its CSV file, the export and the notes."""
     files = {f"{name}_{LESSON}.ipynb": written(f"because of {name}") for name in ("Zoe", "ada", "Ben")}
-    outcome, notes = one.take(files, roster=ROSTER)
-    record(one)
-    give_points(one, "ada", "Ben")
-    with open_gradebook(one.folders) as gradebook:
+    outcome, notes = group.take(files, roster=ROSTER)
+    record(group)
+    give_points(group, "ada", "Ben")
+    with open_gradebook(group.folders) as gradebook:
         gradebook.update_or_create_assignment(LESSON, duedate="2001-01-01 00:00 UTC")
-    one.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
-    record(one)
-    report = read_class(one.folders, LESSON)
+    group.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
+    record(group)
+    report = read_class(group.folders, LESSON)
     notices = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
-    return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), notices
+    return as_page(report), as_csv(report), export_csv(read_totals(group.folders, [LESSON])), notices
 
 
 @pytest.mark.full

@@ -30,24 +30,24 @@ dan,Dan,Dorn,dan@x.org,14
 """
 
 
-def record(one: Class, lesson: str = LESSON) -> None:
+def record(group: Class, lesson: str = LESSON) -> None:
     """Record every submission of a lesson in the gradebook, with all exercises right."""
-    release = read_release(one.folders.notebook(lesson))
+    release = read_release(group.folders.notebook(lesson))
     right = {
         name: ExerciseReport(name, worth, worth, True, True, None, "", "right", "<p>right</p>")
         for name, worth in release.checks.items()
     }
-    with Recorder(one.folders, release, "lesson") as recorder:
-        for student in find_submissions(one.folders.submitted, lesson):
-            submission = read_submission(one.folders.submitted, student, release, one.folders.release)
+    with Recorder(group.folders, release, "lesson") as recorder:
+        for student in find_submissions(group.folders.submitted, lesson):
+            submission = read_submission(group.folders.submitted, student, release, group.folders.release)
             recorder.record(submission, None if submission.problem else SubmissionReport(right))
 
 
-def give_points(one: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
+def give_points(group: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
     """Grade the written question by hand, with a comment."""
-    with open_gradebook(one.folders) as gradebook:
+    with open_gradebook(group.folders) as gradebook:
         for student in students:
-            for name in read_release(one.folders.notebook(lesson)).written:
+            for name in read_release(group.folders.notebook(lesson)).written:
                 grade = gradebook.find_grade(name, lesson, lesson, student)
                 grade.manual_score, grade.needs_manual_grade = points, False
                 gradebook.find_comment(name, lesson, lesson, student).manual_comment = "Well put."
@@ -120,8 +120,8 @@ def lines(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
 
 
-def total_of(one: Class, student: str, lesson: str = LESSON) -> str:
-    return f"{read_class(one.folders, lesson).totals[student]:g}"
+def total_of(group: Class, student: str, lesson: str = LESSON) -> str:
+    return f"{read_class(group.folders, lesson).totals[student]:g}"
 
 
 def test_csv_has_ids_email_maximum_and_status(moodle):
@@ -197,15 +197,15 @@ def test_no_cell_is_a_formula(moodle, canvas):
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
 
 
-def pages(one: Class, *students: str) -> None:
+def pages(group: Class, *students: str) -> None:
     for student in students:
-        page = one.folders.feedback / student / LESSON / f"{LESSON}.html"
+        page = group.folders.feedback / student / LESSON / f"{LESSON}.html"
         page.parent.mkdir(parents=True)
         page.write_text(f"<p>page of {student}</p>")
 
 
-def export(one: Class, *more: str) -> int:
-    return main(["export", *more, "--gradebook", str(one.folders.gradebook)])
+def export(group: Class, *more: str) -> int:
+    return main(["export", *more, "--gradebook", str(group.folders.gradebook)])
 
 
 def test_feedback_for_moodle_is_in_moodles_folders(moodle, capsys):
