@@ -238,11 +238,11 @@ def test_calls_of_the_lessons_print_the_stored_output(lesson):
     anew = {
         f"{lesson}: {source}": golden_at_work.printed(source, names) for source, names in golden_at_work.calls(lesson)
     }
-    assert list(kept) == list(anew), "write them anew: python -m tests.golden_at_work"
+    assert list(kept) == list(anew), "rewrite the file: python -m tests.golden_at_work"
     for call, text in anew.items():
         assert len(text.strip().splitlines()) == len(kept[call].splitlines()), text
         for now, then in zip(text.strip().splitlines(), kept[call].splitlines(), strict=True):
-            assert alike(now, then), f"{call}\nnow:  {now}\nthen: {then}\nif it should: python -m tests.golden_at_work"
+            assert alike(now, then), f"{call}\nnow:  {now}\nthen: {then}\nif intended: python -m tests.golden_at_work"
 
 
 def trial(nats: float, exact: float) -> stage.Trial:

@@ -142,7 +142,7 @@ def site(tmp_path_factory):
         if not EVERY:
             patch.setattr(frames, "STATES", 9)
         with contextlib.redirect_stdout((folder / "printed.txt").open("w")) as printed:
-            assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
+            assert main(["book", "--to", str(folder)]) == 0, "Sphinx reported a problem"
         printed.close()
     return folder / "site"
 
@@ -181,7 +181,7 @@ def test_all_links_and_anchors_of_the_site_exist(site):
         wanted = re.findall(r"^## (Exercise|Quiz) (\d+)\.(\d+)", text_of(text.notebook), re.MULTILINE)
         assert {f"{kind.lower()}-{a}-{b}" for kind, a, b in wanted} <= anchors[page]
         marked = r'<(pre|code|script|style|title)\b.*?</\1>|<(div|span) class="math.*?</\2>|<[^>]*>'
-        assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is not set"
+        assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is left"
         assert (page.parent / f"{lesson.name}.ipynb").is_file()
         assert f'<a href="{lesson.name}.ipynb" download>' in pages[page]
     size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
@@ -238,13 +238,13 @@ def test_pages_work_in_a_browser_in_light_and_dark_and_at_all_widths(served):
                 set_formulas(page)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
                 cut = "[...document.querySelectorAll('pre')].some(p => p.scrollWidth > p.clientWidth && p.tabIndex < 0)"
-                assert not page.evaluate(cut), f"{name}: a keyboard does not reach the end of a line"
+                assert not page.evaluate(cut), f"{name}: the end of a line cannot be reached by keyboard"
                 assert faults(page) == [], name
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
                 for narrow in (320, 350, 370) if width == 390 else ():
                     page.set_viewport_size({"width": narrow, "height": 900})
-                    assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop stands alone"
+                    assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop begins a line"
                 page.set_viewport_size({"width": width, "height": 900})
         page.goto(urljoin(served, "03_query_key/03_query_key.html#figure-3-6"))
         figure = page.locator("#figure-3-6 img")
@@ -445,8 +445,8 @@ def move_every_control(box, pictures, name):
         looks.append(look(box))
         if alts:
             shown = alts[state_of(box)], pages[state_of(box)]
-            assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: another state's picture"
-    assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: nothing moves"
+            assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: of another state"
+    assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: no control changes it"
     settled = "([box, words]) => box.querySelector('.said').textContent === words"
     box.page.wait_for_function(settled, arg=[box.element_handle(), looks[-1][0]])  # once no further change follows
 

@@ -69,24 +69,24 @@ def move_every_slider(page, cell_id, width):
         before = image.get_attribute("src")
         cell.locator("button").first.press("Space")
         page.wait_for_timeout(3000)
-        assert image.get_attribute("src") != before, f"{cell_id}: its buttons move nothing"
+        assert image.get_attribute("src") != before, f"{cell_id}: its buttons do not change the picture"
         return
-    assert not cell.locator("select").count(), f"{cell_id}: JupyterLab takes a dropdown's keys away"
+    assert not cell.locator("select").count(), f"{cell_id}: in JupyterLab a dropdown cannot be used by keyboard"
     for number, choice in enumerate(cell.locator(".widget-toggle-buttons").all()):
         picture, height = look(cell), cell.bounding_box()["height"]
         named = choice.locator("button").all_inner_texts()
         assert all(named) and not any(button.evaluate(CUT) for button in choice.locator("button").all()), named
         choice.locator("button:not(.mod-active)").first.press("Space")
-        assert lab.wait_until(lambda picture=picture: look(cell) != picture, 5), f"{cell_id}: choice {number} is dead"
-        assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the page jumps"
+        assert lab.wait_until(lambda picture=picture: look(cell) != picture, 5), f"{cell_id}: choice {number} fails"
+        assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the height of the cell changes"
     for number in range(handles.count()):
         track = cell.locator(".noUi-target, .ui-slider").nth(number).bounding_box()
         assert track["width"] >= 200, (cell_id, width, track)
         picture, height = look(cell), cell.bounding_box()["height"]
         assert moves(page, handles.nth(number), lambda picture=picture: look(cell) != picture), (
-            f"{cell_id}: slider {number} moves nothing at {width} px"
+            f"{cell_id}: slider {number} has no effect at {width} px"
         )
-        assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the page jumps"
+        assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the height of the cell changes"
         assert not any(read.evaluate(CUT) for read in cell.locator(".widget-readout").all()), (
             f"{cell_id}: a value is cut"
         )

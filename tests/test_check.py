@@ -346,7 +346,7 @@ def test_forbidden_calls_are_watched_in_plain_calls_and_the_first_of_each_scenar
     observe_all(None, key.cases, key.facts)
     vias = [case.via for case in key.cases]
     assert watched == [via in (None, "module") or via not in vias[:number] for number, via in enumerate(vias)]
-    assert len(watched) > len(set(vias)), "nothing was asked twice"
+    assert len(watched) > len(set(vias)), "no scenario occurs twice"
 
 
 def test_three_failed_parts_are_shown_in_full_and_others_by_name():

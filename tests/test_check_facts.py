@@ -409,7 +409,7 @@ def test_each_part_reports_its_own_case():
         LEADING: f"expected 4\nyours    40{call}",
         "zeros": f"expected 5\nyours    50{call}",
     }
-    assert found.message == details["corner"], "of equal weight, the first is told"
+    assert found.message == details["corner"], "of equal weights the first is reported"
 
 
 def test_each_kind_of_difference_has_its_name():
@@ -545,7 +545,7 @@ def test_a_named_mistake_also_reports_its_error_or_shape():
     assert judge(known, t(5.0), RAISED).mistake == "known" and judge(known, RAISED, t(6.0)).mistake == "raises"
     promise = Case((t(2.0),), part="two", raises=Raises("KeyError"))
     known = made_key([case, promise], [t(1.0), Observation(error=Error("KeyError"))], [("known", [t(5.0), RAISED])])
-    assert judge(known, t(5.0), t(9.0)).mistake == "known", "an error that should be raised is judged apart"
+    assert judge(known, t(5.0), t(9.0)).mistake == "known", "required errors are judged separately"
 
 
 def test_the_mistake_that_explains_more_is_named():
@@ -574,7 +574,7 @@ def test_separately_judged_parts_do_not_prevent_the_name_of_a_mistake():
     assert judge(key, *both[:2], t(0.0), t(4.0)).mistake == "both"
     assert judge(key, *right[:2], *both[2:]).mistake == "both"
     assert judge(key, *right[:2], t(7.0), t(0.0)).mistake is None
-    assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
+    assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "separate parts are not named while others are wrong"
     assert judge(key, t(5.0), t(2.0), *right[2:]).mistake is None
     assert judge(dataclasses.replace(key, apart=()), *both[:2], t(0.0), t(4.0)).mistake is None
     leading = [*cases[:2], *(dataclasses.replace(case, part=LEADING) for case in cases[2:])]
@@ -595,7 +595,7 @@ def test_a_mistake_is_named_by_plain_cases_alone_if_they_cannot_agree_by_chance(
     assert judge(key, right, other).mistake is None and judge(key, other, wrong).mistake is None
     for few in (t(0.5, 2.0), t(1.0, 2.0), torch.tensor([True, False])):
         key = made_key(cases, [few, right], [("known", [~few if few.dtype == torch.bool else few + 1, wrong])])
-        assert judge(key, key.mistakes[0].observations[0].output, other).mistake is None, "it may be chance"
+        assert judge(key, key.mistakes[0].observations[0].output, other).mistake is None, "they may agree by chance"
 
 
 def test_a_picture_shows_a_wrong_matrix():
@@ -634,7 +634,7 @@ def test_a_picture_shows_the_item_that_the_text_names():
     assert shown(off, good) == ("item 0", (1, 1)) and shown(off - 5, off, good) == ("item 0", (0, 0))
     missing = good.where(good != 2, NAN)
     assert shown(good, missing, missing) == ("item 1", (0, 2)), "the first of two"
-    assert shown(good.where(good != 5, INF), missing) == ("item 1", (0, 2)), "nan is what is told, not inf"
+    assert shown(good.where(good != 5, INF), missing) == ("item 1", (0, 2)), "nan is reported before inf"
 
 
 def test_a_case_with_a_view_compares_only_the_view():
@@ -669,8 +669,8 @@ def test_a_measured_answer_earns_its_share_of_the_points():
     assert paid(key, [1, 2, 3, 4, 5]) == (10, True, [("5 of 5 right", True)])
     assert paid(key, [1, 2, 3, 4, 0])[:2] == (10, True)
     assert paid(key, [1, 2, 3, 0, 0]) == (9, False, [("3 of 5 right", False)]) and paid(key, [1, 0, 0, 0, 0])[0] == 3
-    assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a share below 0 is 0"
-    assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "the whole share is all points"
+    assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a negative share counts as 0"
+    assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "a share of 1 earns all points"
     seen = judge(key, [1, 2, 0, 0, 0])
     assert (seen.mistake, seen.message, seen.points, seen.passed) == (None, "2 of 5 right", 6, False)
 
@@ -750,20 +750,20 @@ def test_right_values_in_another_order_or_place_are_recognized():
     assert first_line(named, named | {"second": a}) == 'your ["second"] holds what belongs in ["first"]'
     assert "belongs" not in first_line(named, named | {"first": a - t(0.3, 0.7)})
     assert "belongs" not in first_line({"first": {"of": a}, "second": 1.0}, {"first": {"of": a + b}, "second": 1.0})
-    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "by chance"
+    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "may be chance"
 
 
 def test_messages_about_lists():
     many = [(i, 1000 + i) for i in range(40)]
     assert first_line([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
     large = torch.zeros(3, 5)
-    assert "order" not in first_line([large, large], [large + 1, large]), "of both only the shape is written"
+    assert "order" not in first_line([large, large], [large + 1, large]), "large tensors are shown only by their shape"
     same = "x" * 130
     assert first_line([same + "a"], [same + "b"]) == f'expected "{same[:116]}…" at [0]'
     assert first_line(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
     assert first_line(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
     assert first_line([*range(99)], [*range(4, 99)]) == "99 entries are expected, yours has 95 and lacks 0, 1, 2 …"
-    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "which are 120 characters"
+    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "a list of 120 characters is shown"
 
 
 def test_randomness_is_reported_only_with_wrong_values():
@@ -785,8 +785,8 @@ def test_errors_where_a_mask_is_false_are_recognized():
         assert value_text(masked, x, case=Case((mask,))).startswith(line) and not told(masked, masked + 1 * mask)
         assert told(masked[:, :1] * 0 + masked, x, mask) and told(masked[:1].expand(2, 3), x, mask[:1])
         assert told(masked[0].expand(2, 3), x, mask[0]) and not told(masked, x, mask[0])
-        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "a mask of another shape"
-    assert not told(mask, mask | True), "of a mask no number is told"
+        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "the mask has another shape"
+    assert not told(mask, mask | True), "boolean values are not described as numbers"
 
 
 def test_errors_only_in_fully_masked_rows_are_recognized():
@@ -799,7 +799,7 @@ def test_errors_only_in_fully_masked_rows_are_recognized():
     assert found[0] == told and found[1].startswith("3 of 8 numbers differ")
     assert told not in value_text(want, want + off, case=Case((mask,)))
     assert told not in value_text(want, want + row * off, case=Case((mask[:1],)))
-    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no row"
+    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no rows"
     heads = torch.ones(2, 1, 3, 3).bool()
     heads[0, :, 1] = False  # the second row of the first item, for all heads
     batch = torch.ones(2, 3, 4)
@@ -943,7 +943,7 @@ def test_messages_name_the_only_wrong_rows_columns_or_items():
     one = x + t(1.0, 1.0, 0.0, 1.0, 1.0, 1.0) * t([[0.3], [-0.7], [0.2], [0.9]]) * off
     assert by_values(x, one) == "only column 2 (key 2) is right"
     rows = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    assert by_values(rows, rows[:, [0, 0, 1]]) == "only column 0 (key 0) is right", "these are not the right columns"
+    assert by_values(rows, rows[:, [0, 0, 1]]) == "only column 0 (key 0) is right", "the other columns are wrong"
     batch = torch.stack([x, 2 * x, 3 * x])
     assert by_values(batch, batch + t(1.0, 0.0, 0.0)[:, None, None] * off * x) == "only item 0 is wrong"
     wide = torch.arange(80.0).reshape(4, 20) + 0.3
@@ -951,7 +951,9 @@ def test_messages_name_the_only_wrong_rows_columns_or_items():
         many = wide + (torch.arange(20) < number) * t([[0.3], [-0.7], [0.2], [0.9]]) * torch.arange(20)
         assert by_values(wide, many) == f"columns {words} are wrong, and the others right"
     tall = torch.arange(10.0).reshape(5, 2) * 1.3
-    assert by_values(tall, tall + t([0.0, 1.0]) * t([[0.3], [-0.7], [0.2], [0.9], [0.0]])).startswith("4 of 10"), "80%"
+    assert by_values(tall, tall + t([0.0, 1.0]) * t([[0.3], [-0.7], [0.2], [0.9], [0.0]])).startswith(
+        "4 of 10"
+    )  # 80% of the rows
 
 
 def test_values_that_should_or_should_not_be_masked_are_counted():
@@ -1067,7 +1069,7 @@ def test_messages_about_small_differences():
     assert by_values(x, x * (1 + 5e-5 * d(1.0, 1.5, 0.5, 1.0))) == close
     assert by_values(torch.zeros(3).double(), d(1e-7, -1e-7, 2e-7)) == close
     assert by_values(d(0.0, 0.0, 1.0), d(0.0, 0.0, 1.00005)) == close
-    assert by_values(d(0.0, 1.0, 2.0), d(5e-7, 1.0, 2.0)) == close, "no number but the 0 is off"
+    assert by_values(d(0.0, 1.0, 2.0), d(5e-7, 1.0, 2.0)) == close, "only the zero is wrong"
 
 
 def test_rounded_answers_are_recognized():
@@ -1140,12 +1142,12 @@ def test_how_a_call_is_written():
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
     lines = wording.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
-    assert lines[0] == "with f(Q, K)", "in the exercise's words, not by our stub's name"
+    assert lines[0] == "with f(Q, K)", "named as in the exercise, not as our stub"
     lines = wording.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
     assert lines == [
         "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
         "where facts_mean is mean over all seen",
-    ], "where the exercise has no name for it"
+    ], "the exercise has no name for it"
     named = wording.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
     assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
     assert wording.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
@@ -1163,7 +1165,7 @@ def test_the_call_is_always_shown():
 
     assert shown(small).startswith("with f(torch.tensor([0., ")
     assert shown((), {"W": small}, (big,), {}, via="module") == "with f()(<float32 (9,)>)"
-    assert shown(1, kind="forbidden_call") is None, "of no single call"
+    assert shown(1, kind="forbidden_call") is None, "it does not belong to a single call"
 
 
 def test_names_of_inputs_without_a_gradient():

@@ -176,7 +176,7 @@ def postgres():
 
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not found:
-        assert os.environ.get("COURSE_CI") != "1", "CI installs PostgreSQL"
+        assert os.environ.get("COURSE_CI") != "1", "CI must have PostgreSQL"
         pytest.skip("needs PostgreSQL's server: apt install postgresql")
     place, port = tempfile.mkdtemp(prefix="course-test-"), free_port()
     somebody = []
@@ -345,7 +345,7 @@ class Machines:
 def until(what, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
 
 

@@ -309,7 +309,7 @@ def test_points_depend_on_the_nats_above_the_entropy_line(above, points, passed,
     logits = torch.cat([p.log(), torch.zeros(len(ids), 1, V)], dim=1).float()  # (B, T, V)
     verdict = decide(key, observe_all(lambda ids: logits, key.cases, key.facts))
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
-    assert ("take another seed" in as_text(verdict)) == (0.10 < above < 0.86), "whoever learned nothing needs more"
+    assert ("take another seed" in as_text(verdict)) == (0.10 < above < 0.86), "an untrained one needs more"
 
 
 # ---------------------------------------------------------------- recording a training run

@@ -245,7 +245,7 @@ def test_the_hub_is_asked_last_and_its_answer_is_cached(put_file, monkeypatch):
     assert found == put_file.folders["cache"] / model_files.PIECES and found.read_bytes() == put_file.good
     assert requests == [model_files.ADDRESS + model_files.PIECES]
     model_files.find(model_files.PIECES)
-    assert len(requests) == 1, "what is in the cache is not downloaded again"
+    assert len(requests) == 1, "a cached file is not downloaded again"
 
 
 def test_a_download_with_another_checksum_is_ignored(put_file, monkeypatch):
@@ -257,7 +257,7 @@ def test_a_download_with_another_checksum_is_ignored(put_file, monkeypatch):
 
 def test_offline_mode_uses_no_network(put_file, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("asked the network"))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("used the network"))
     assert model_files.find(model_files.PIECES) is None
 
 
