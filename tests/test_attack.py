@@ -1,4 +1,4 @@
-"""Attacks on the grader that once worked: each earns nothing, ends within seconds, and is reported truthfully."""
+"""What attacks on the grader revealed: each kind earns nothing, ends within seconds, and is reported truthfully."""
 
 import dataclasses
 import time

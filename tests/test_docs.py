@@ -9,7 +9,7 @@ import pytest
 
 from helpers.__main__ import build_parser
 from helpers.course import course
-from tests.lab import ROOT
+from tests.conftest import ROOT
 from tests.small_course import make_small_course, run_command, said_by_ruff
 
 PAGES = [

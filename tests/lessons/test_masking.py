@@ -19,21 +19,20 @@ from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a
 from helpers.translator.word_ids import PAD
 from tests.draws import lecture, pictures_of
 from tests.judged import verdict_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
+from tests.lessons.lesson_text import says, text_of
 from tests.other_trainings import trained_with
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 
 
-@pytest.mark.parametrize("finds", [leaks_future, finished_parts.leaks_future], ids=["block", "part of the machine"])
+@pytest.mark.parametrize("finds", [leaks_future, finished_parts.leaks_future], ids=["block", "finished part"])
 @pytest.mark.parametrize("seed", [0, 3, 1337])
 def test_leaks_are_found_even_if_the_generator_would_draw_x_again(seed, finds):
     torch.manual_seed(seed)
     x = torch.randn(2, 6, 4)
     torch.manual_seed(seed)
     before = torch.get_rng_state()
-    for width in (1, 6):  # the state that drew all of x, and one that drew its first rows
+    for width in (1, 6):  # all of x, or only its first row, is what the generator draws next
         rows = x[:, :width].repeat(1, 6 // width, 1)
         for f, leaks in ((lambda x: x.mean(1, keepdim=True) + x, True), (lambda x: x.cumsum(1), False)):
             torch.manual_seed(seed)
@@ -154,8 +153,7 @@ def test_loss_of_the_translator_with_each_mistake(parts, nats, times, percent):
         assert loss / nats_a_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
             float(times.replace(",", "")), rel=0.03
         )
-    text = (ROOT / "solutions/05_masking/05_masking.py").read_text("utf-8")
-    assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text)
+    assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("05_masking"))
 
 
 def judged(answer, name):

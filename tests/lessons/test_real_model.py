@@ -6,6 +6,7 @@ import os
 import urllib.error
 import urllib.request
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import pytest
@@ -57,7 +58,7 @@ def real():
 
 
 @pytest.fixture
-def forgetful():
+def fresh_caches():
     """Clear everything that a kernel caches about the network, before and after the test."""
     cached = (weights._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
     for function in cached:
@@ -177,8 +178,8 @@ def test_batch_pads_on_the_right(real):
 
 
 @pytest.fixture
-def put_file(monkeypatch, tmp_path, forgetful):
-    """Empty folders in place of all that are searched, with a made-up vocab.txt; a function that fills a folder."""
+def put_file(monkeypatch, tmp_path, fresh_caches):
+    """put_file(folder, contents) writes a made-up vocab.txt into one of the searched folders, which are empty here."""
     good = b"[PAD]\njane\n"
     folders = {
         "beside": tmp_path / "here" / model_files.BESIDE,
@@ -191,34 +192,30 @@ def put_file(monkeypatch, tmp_path, forgetful):
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setitem(model_files.SHA256, model_files.PIECES, hashlib.sha256(good).hexdigest())
-    known = model_files.importlib.util.find_spec
+    original = model_files.importlib.util.find_spec
 
     class Spec:
         submodule_search_locations = [str(tmp_path / "package")]
 
     def find_spec(name):
-        return Spec if name == model_files.PACKAGE else known(name)
+        return Spec if name == model_files.PACKAGE else original(name)
 
     monkeypatch.setattr(model_files.importlib.util, "find_spec", find_spec)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    monkeypatch.setattr(urllib.request, "urlopen", mock.Mock(side_effect=urllib.error.URLError("no network here")))
 
-    def put(place, contents=good):
-        folders[place].mkdir(parents=True, exist_ok=True)
-        (folders[place] / model_files.PIECES).write_bytes(contents)
-        return folders[place] / model_files.PIECES
+    def put(folder, contents=good):
+        folders[folder].mkdir(parents=True, exist_ok=True)
+        (folders[folder] / model_files.PIECES).write_bytes(contents)
+        return folders[folder] / model_files.PIECES
 
     put.folders, put.good = folders, good
     return put
 
 
-def no_network(*args, **kwargs):
-    raise urllib.error.URLError("no network here")
-
-
 def test_the_nearest_folder_is_searched_first(put_file):
-    for place in ("hub", "package", "cache", "beside"):
-        expected = put_file(place)
+    for folder in ("hub", "package", "cache", "beside"):
+        expected = put_file(folder)
         assert model_files.find(model_files.PIECES).absolute() == expected
 
 
@@ -284,7 +281,7 @@ def code_cells(notebook):
 @pytest.mark.full
 @pytest.mark.parametrize("pieces", ["all pieces", "few pieces"])
 @pytest.mark.parametrize("edition", ["solution", "blank"])
-def test_all_cells_run_without_the_weights(edition, pieces, forgetful, monkeypatch, capsys):
+def test_all_cells_run_without_the_weights(edition, pieces, fresh_caches, monkeypatch, capsys):
     """With answers and without them, only the checks of unanswered exercises may raise an error."""
     monkeypatch.setattr(model_files, "find", lambda name, say=print: None)
     if pieces == "few pieces":

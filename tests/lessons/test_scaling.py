@@ -12,8 +12,7 @@ from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.draws import lecture, life_is_short, pictures_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
+from tests.lessons.lesson_text import says, text_of
 from tests.other_trainings import trained_with
 
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -77,7 +76,6 @@ def test_lengths_of_weight_vectors_in_the_notes():
 
 
 def test_loss_of_the_translator_with_other_divisors():
-    text = (ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8")
     right = nats_a_word(translator.machine(), unseen(LOSS_SENTENCES))
     for divisor, nats, times, percent in (
         (4, "0.00016", 1, 100),
@@ -89,7 +87,7 @@ def test_loss_of_the_translator_with_other_divisors():
         loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
         assert in_nats(loss) == nats and loss / right == pytest.approx(times, rel=0.04)
         assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
-        assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text), divisor
+        assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("04_scaling")), divisor
 
 
 def test_gradients_of_the_translators_queries():

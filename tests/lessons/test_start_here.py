@@ -4,7 +4,6 @@ import functools
 import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,10 +18,10 @@ from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.start_here import explore, figures
 from helpers.or_finished import stand_in_for
+from tests.conftest import ROOT
 from tests.lessons.lesson_text import SOLUTIONS, says
 
 LESSON = "00_start_here"
-ROOT = Path(__file__).parents[2]
 
 
 def notebook(folder):

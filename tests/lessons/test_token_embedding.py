@@ -15,8 +15,7 @@ from helpers.pretrained import model_files
 from helpers.translator import evaluation
 from helpers.widgets.progress_bar import bar
 from tests.draws import pictures_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
+from tests.lessons.lesson_text import SOLUTIONS, says
 
 
 @pytest.mark.parametrize(
@@ -197,7 +196,7 @@ def test_the_bug_misses_most_nearest_neighbors():
 
 
 def test_the_neighbors_of_cat_in_the_answer_key():
-    key = (ROOT / "solutions/01_token_embedding/answer_key.py").read_text("utf-8")
+    key = (SOLUTIONS / "01_token_embedding/answer_key.py").read_text("utf-8")
     assert "What pulls on cat are its neighbors: a verb such as feeds, the and in." in key
     cat = WORDS.index("cat")
     assert {WORDS[o] for c, o in PAIRS.tolist() if c == cat} == {"feeds", "brushes", "chases", "the", "in"}
