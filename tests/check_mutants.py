@@ -1,8 +1,8 @@
-"""Mutants of the check's own code, made by cosmic-ray, judged by the facts of test_check_facts.py: who survives?
+"""Mutation test of the check's own code: cosmic-ray makes the mutants, the tests of test_check_facts.py judge them.
 
-`python -m tests.check_mutants [MODULE ...]` prints the table and every survivor. A survivor that does no harm is listed
-in harmless_mutants.toml with the reason. One function or constant is changed at a time, in place, in this process; only
-the facts that call it are asked, so that all mutants together take minutes, not hours.
+`python -m tests.check_mutants [MODULE ...]` prints a table and every survivor. A survivor that does no harm is listed
+in harmless_mutants.toml with the reason. Each mutant replaces one function or constant in this process, and only tests
+that call it run, so that all mutants together take minutes instead of hours.
 """
 
 import __future__
@@ -26,21 +26,21 @@ from tests import test_check_facts
 from tests.mutants import Mutant, Outcome, listed, mutants, show
 
 MODULES = ("verdict", "compare", "facets", "wording", "diagnosis", "messages")
-SECONDS = 1.0  # of processor time for the facts of one mutant
+SECONDS = 1.0  # of processor time for all tests of one mutant
 HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
-# As PIT does by default: a comparison is negated or its bound moves, another operator becomes its nearest one or goes.
+# Like PIT's defaults: comparisons are negated or move their bound; other operators become a similar one or are removed.
 CHANGES = """
     Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt
     Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitOr_BitAnd BitAnd_BitOr
     Delete_Not Delete_USub Delete_Invert
 """.split()
 OPERATORS = tuple(name for name in operator_names() if name.partition("Operator_")[2] in ("", *CHANGES))
-# What a declaration promises about names and lengths changes nothing that these facts run.
+# These arguments state assumptions that hold in all tests, so that changing them has no effect.
 PROMISES = ("strict", "frozen")
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:
-    """(name, source) of every function, class and constant of a module."""
+    """Yield (name, source) of every function, class and constant of a module."""
     lines = text.splitlines(True)
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -61,14 +61,14 @@ def _without_promises(source: str) -> str:
 
 
 def changes(name: str, source: str) -> list[Mutant]:
-    """The mutants of a piece that are more than another promise: an annotation, `strict` or `frozen`."""
+    """Return the mutants of a piece that change more than an annotation, `strict` or `frozen`."""
     plain = _without_promises(source)
     return [item for item in mutants(name, source, OPERATORS) if _without_promises(item.source) != plain]
 
 
 @contextlib.contextmanager
 def changed(module: types.ModuleType, name: str, source: str):
-    """The module with another form of one of its pieces, wherever the piece is used; afterwards as it was."""
+    """Replace a function, class or constant of the module wherever it is used, and restore it afterwards."""
     old = vars(module)[name]
     names = dict(vars(module))
     exec(compile(source, f"<mutant of {name}>", "exec", __future__.annotations.compiler_flag), names)
@@ -84,7 +84,7 @@ def changed(module: types.ModuleType, name: str, source: str):
 
 
 def killer(module: types.ModuleType, mutant: Mutant, facts: list[Callable]) -> Callable | None:
-    """The first fact that does not hold of the mutant; None where all do."""
+    """Return the first test that fails for the mutant, or None if all pass."""
     fact = facts[0] if facts else None
     try:
         with time_limit(SECONDS), changed(module, mutant.exercise, mutant.source):
@@ -100,7 +100,7 @@ def all_facts() -> list[Callable]:
 
 
 def callers(facts: list[Callable]) -> dict[types.CodeType, list[Callable]]:
-    """Which facts call a function, by its code."""
+    """Return the tests that call a function, by the function's code object."""
     found: dict[types.CodeType, list[Callable]] = {}
     for fact in facts:
         called = set()
@@ -115,7 +115,7 @@ def callers(facts: list[Callable]) -> dict[types.CodeType, list[Callable]]:
 
 
 def outcome(name: str) -> Outcome:
-    """What became of a module's mutants; a listed line that none has is with the survivors."""
+    """Judge the mutants of a module. A listed line that no mutant changes counts as a survivor."""
     started = time.process_time()
     module = importlib.import_module(f"helpers.checking.{name}")
     facts, known, result = all_facts(), listed(HARMLESS, name), Outcome(name)
@@ -134,7 +134,7 @@ def outcome(name: str) -> Outcome:
                 unused.discard((piece, mutant.was))
             else:
                 result.survivors.append(mutant)
-    missing = "nothing: it is listed in harmless_mutants.toml, and no mutant has it"
+    missing = "nothing: it is listed in harmless_mutants.toml, but no mutant changes it"
     result.survivors += [Mutant(*item, missing, "") for item in unused]
     result.seconds = time.process_time() - started
     return result
@@ -142,7 +142,7 @@ def outcome(name: str) -> Outcome:
 
 def main(names: list[str]) -> int:
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", SyntaxWarning)  # mutants write odd things, such as `is` before a number
+    warnings.simplefilter("ignore", SyntaxWarning)  # mutants contain odd code, such as `is` before a number
     return 1 if show(map(outcome, names or MODULES)) else 0
 
 

@@ -1,4 +1,4 @@
-"""Clumsy answers, made of right ones: what people hand in on the way, for every exercise alike."""
+"""Wrong answers made from right ones, as learners submit them on the way, for every exercise."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def mapped(change: Callable, tree):
-    """The tree with every tensor changed."""
+    """Return the tree with `change` applied to every tensor."""
     if isinstance(tree, torch.Tensor):
         return change(tree)
     if isinstance(tree, dict):
@@ -19,7 +19,7 @@ def mapped(change: Callable, tree):
 
 
 def wrapped(right: Callable, call: Callable) -> Callable:
-    """The right answer with `call(right, args, kwargs)` in place of its call; of a module, in place of its forward."""
+    """Return an answer that runs `call(right, args, kwargs)` instead of `right`, or of a module's forward."""
     if isinstance(right, type) and issubclass(right, nn.Module):
 
         class Clumsy(right):
@@ -35,7 +35,7 @@ def wrapped(right: Callable, call: Callable) -> Callable:
 
 
 def on_output(change: Callable) -> Callable:
-    """The right call, and then a change of what it returns."""
+    """Return a call that applies `change` to the output of the right answer."""
     return lambda right, args, kwargs: change(right(*args, **kwargs))
 
 
@@ -72,7 +72,7 @@ def _rounded(x):
     return x.float().to(x.dtype) if x.is_floating_point() else x
 
 
-# What every one of them may rightly be called, where an exercise knows it: words of a mistake's name or label.
+# name -> (call, words that may occur in the name or label of the mistake that the check reports)
 FORMS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "raises a ValueError": (raising(ValueError("no")), ()),
     "raises a TypeError": (raising(TypeError("no")), ()),
@@ -95,5 +95,5 @@ FORMS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "an epsilon added": (on_tensors(_with_epsilon), ("epsilon",)),
 }
 
-# These are wrong whatever the exercise asks for.
+# These are wrong in every exercise.
 ALWAYS_WRONG = ("raises a ValueError", "no return", "wrong type", "misspelt call")

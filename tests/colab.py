@@ -1,7 +1,7 @@
-"""As Colab does it: a kernel with Colab's versions, a notebook alone in a folder, and the file that Colab saves.
+"""Imitates Colab: a kernel with Colab's versions, a notebook alone in a folder, and the file that Colab saves.
 
-This is not Colab: it is this Python with Colab's versions of what a notebook talks to (colab_stand_in/versions.txt)
-laid over its own packages, in which the course is not installed.
+The kernel is this Python, with Colab's versions of the packages that a notebook uses (colab_stand_in/versions.txt) in
+front of its own packages, and without the course.
 """
 
 import copy
@@ -33,13 +33,13 @@ CELL_TIMEOUT = 240  # seconds
 
 
 def built_lessons() -> list[str]:
-    """The lessons whose answer key is there."""
+    """Return the names of the lessons that have an answer key."""
     home = course()
     return [x.name for x in home.lessons if (home.root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
 
 
 def overlay() -> Path:
-    """A folder with Colab's versions, installed once for each list of them. CalledProcessError without a network."""
+    """Return a folder with Colab's versions, installed once per list. Without a network, raise CalledProcessError."""
     name = hashlib.sha256(VERSIONS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     base = Path(os.environ.get("COURSE_COLAB_DIR") or Path(sys.prefix) / "colab")
     base.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def overlay() -> Path:
 
 
 def packages_without_the_course(folder: Path) -> Path:
-    """Links to this environment's packages, without the course that is installed there."""
+    """Fill `folder` with links to this environment's packages, except the installed course, and return it."""
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not re.match(r"attention_course|__editable__|helpers\b|.*\.pth$", path.name):
             (folder / path.name).symlink_to(path)
@@ -62,7 +62,7 @@ def packages_without_the_course(folder: Path) -> Path:
 
 
 def environment(overlaid: Path, packages: Path, scratch: Path, git: Path | None) -> dict[str, str]:
-    """The variables of a Colab kernel. git: what stands in for https://github.com/, None for no network."""
+    """Return the variables of a Colab kernel. git: a folder that replaces https://github.com/, or None."""
     startup = scratch / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True, exist_ok=True)
     (startup / "00-colab.py").write_text("import google.colab\n")
@@ -82,7 +82,7 @@ def environment(overlaid: Path, packages: Path, scratch: Path, git: Path | None)
 
 
 class ColabKernel(AsyncKernelManager):
-    """This Python without its own site-packages: only what PYTHONPATH names."""
+    """A kernel of this Python that imports only from PYTHONPATH, not from site-packages."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -93,7 +93,7 @@ class ColabKernel(AsyncKernelManager):
 
 
 def run_in_colab(notebook, folder: Path, variables: dict[str, str]):
-    """A copy of the notebook, run from top to bottom in `folder`. Cells that raise do not stop it."""
+    """Run a copy of the notebook from top to bottom in `folder`, even if cells raise errors, and return it."""
     executed = copy.deepcopy(notebook)
     client = NotebookClient(
         executed,
@@ -109,24 +109,24 @@ def run_in_colab(notebook, folder: Path, variables: dict[str, str]):
 
 
 def addressed(lessons: list[str]) -> Course:
-    """The course as a fork builds it whose COURSE_OWNER and COURSE_REPOSITORY are set, with these lessons."""
+    """Return the course with these lessons, as in a fork that has set its owner and repository."""
     home = course()
     kept = tuple(lesson for lesson in home.lessons if lesson.name in lessons)
     return replace(home, owner=OWNER, repository=REPOSITORY, lessons=kept)
 
 
 def handed_out(home: Course, lesson: Lesson):
-    """The learner's notebook, made from the lesson's text."""
+    """Return the learner's notebook, made from the lesson's text."""
     return nbformat.reads(student_notebook(read_lesson(home, lesson).notebook), as_version=4)
 
 
 def build_edition(home: Course, root: Path) -> Course:
-    """The course's files in a folder of their own, with fresh notebooks: what is packed, and what is cloned."""
+    """Write the course into the folder `root`, with newly made notebooks, to be packed or cloned."""
     shutil.copytree(home.root / "helpers", root / "helpers", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("course.toml", "LICENSE", "requirements.txt"):
         shutil.copy(home.root / name, root)
     for lesson in home.lessons:
-        solution = read_lesson(home, lesson).notebook  # of which packs make the release
+        solution = read_lesson(home, lesson).notebook  # packs make the release from it
         notebooks = {"notebooks": handed_out(home, lesson), "solutions": solution}
         for folder, notebook in notebooks.items():
             path = root / folder / lesson.name / f"{lesson.name}.ipynb"
@@ -136,7 +136,7 @@ def build_edition(home: Course, root: Path) -> Course:
 
 
 def make_origin(edition: Course, base: Path) -> Path:
-    """A repository with the edition and its tag, where https://github.com/ would have it; `base` stands in for that."""
+    """Make a repository with the edition and its tag under `base`, which replaces https://github.com/."""
     origin = base / edition.owner / edition.repository
     shutil.copytree(edition.root, origin)
     who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"]
@@ -150,7 +150,7 @@ def grade_id(cell) -> str | None:
 
 
 def answered(student, home: Course, lesson: Lesson):
-    """The learner's notebook with the lesson's solutions typed into its answer cells."""
+    """Return the learner's notebook with the solutions in its answer cells."""
     right = {grade_id(cell): cell.source for cell in read_lesson(home, lesson).notebook.cells if grade_id(cell)}
     notebook = copy.deepcopy(student)
     for cell in notebook.cells:
@@ -161,16 +161,16 @@ def answered(student, home: Course, lesson: Lesson):
 
 
 def with_cells(notebook, before=(), after=()):
-    """The notebook with code cells of these sources at its two ends."""
+    """Return the notebook with code cells of these sources at its beginning and end."""
     made = copy.deepcopy(notebook)
     made.cells = [*map(new_code_cell, before), *made.cells, *map(new_code_cell, after)]
     return made
 
 
 def as_colab_saves(notebook, name: str, keep: str) -> dict:
-    """The file that Colab writes: format 4.0, so ids stand in the metadata, with its own facts beside nbgrader's.
+    """Return the file that Colab writes: format 4.0, with cell ids in the metadata and its own metadata added.
 
-    keep: what an answer can still be known by, "nbgrader" (its metadata; ids are new) or "id".
+    keep: what still identifies an answer cell, "nbgrader" (its metadata, with new ids) or "id".
     """
     cells = []
     for number, cell in enumerate(notebook.cells):

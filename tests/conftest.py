@@ -1,5 +1,5 @@
-"""Shared by all tests: which of them `make test` leaves out, what stays with one worker, where random numbers begin,
-and what is slow, which is made once for all workers and kept for the next run."""
+"""Shared by all tests: which of them `make test` skips, which ones share a worker, the state of random generators, and
+slow fixtures, which are made once for all workers and kept for the next run."""
 
 import contextlib
 import dataclasses
@@ -25,48 +25,49 @@ from helpers.checking.key import load_keys
 from helpers.course import course
 from helpers.translator import stage
 
-gc.disable()  # until all is collected: what is imported stays, and looking for waste in it takes a quarter of the time
+torch.set_num_threads(1)
+gc.disable()  # during collection, because imports leave no garbage and the search for it takes a quarter of the time
 ROOT = course().root
 
-# In `make test` lesson 4 stands for all where a test of each lesson takes seconds.
+# If a test of each lesson takes seconds, `make test` runs it only for lesson 4.
 ONE = "04_scaling"
-# In one run of all suites each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and the solved
-# one in a plain kernel and in one more place: Colab's kernel or JupyterLab. COURSE_EVERY=1 runs all of them in all.
+# In a run of all tests, each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and the solved one
+# twice: in a plain kernel, and in Colab's kernel or JupyterLab. With COURSE_EVERY=1 all run everywhere.
 EVERY = bool(os.environ.get("COURSE_EVERY"))
 SOLVED_IN_COLAB = ("00", "02", "04", "08", "10", "11", "12")
 
 
 def lesson_names() -> list[str]:
-    """The lessons of course.toml, in order."""
+    """Return the names of the lessons of course.toml, in order."""
     return [lesson.name for lesson in course().lessons]
 
 
 def one_of(names) -> list:
-    """Names of lessons as parameters of a test that takes seconds: all but lesson 4 are for `make test-all`."""
+    """Return parameters for a slow test of each of these lessons; all but lesson 4 are for `make test-all`."""
     return [name if name == ONE else pytest.param(name, marks=pytest.mark.full) for name in names]
 
 
 def of_these(names, solved: bool) -> list[str]:
-    """The lessons that run solved in Colab's kernel, or the others: untouched there, and solved in JupyterLab."""
+    """Return the lessons that run solved in Colab's kernel, or those that run untouched there."""
     return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
 
 
 def stored_key(lesson: str, name: str):
-    """The key of an exercise as learners have it, of ten points. tests/test_mutation_score.py says if it is old."""
+    """Return a key as learners have it, with ten points. tests/test_mutation_score.py detects an old one."""
     return dataclasses.replace(load_keys(lesson)[name], points=10, bonus=False)
 
 
-# Files and groups that take longest begin, so that nothing long is left for the end.
+# The files and groups that take longest, which run first so that no long one is left for the end.
 FIRST = "training_class browser browser_untouched colab grading book live cluster honest try delivery".split()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Marks what waits for an executed notebook as full, gives each test its group, and puts the longest first."""
+    """Mark tests that need an executed notebook as full, give each test its group, and put the longest first."""
     lessons = set(lesson_names())
     for item in items:
         if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.timeout(3600))  # whole trainings, by name
+            item.add_marker(pytest.mark.timeout(3600))  # full training runs
         if "executed_solution" in item.fixturenames:
             item.add_marker("full")
         if not item.get_closest_marker("xdist_group"):
@@ -87,7 +88,7 @@ def pytest_collection_finish():
 
 
 def _lesson_of(item, lessons: set[str]) -> str | None:
-    """The lesson among a test's parameters: tests of a lesson share what is made for it, whatever their file."""
+    """Return the lesson among a test's parameters, because tests of one lesson share fixtures across files."""
     for value in getattr(item, "callspec", None) and item.callspec.params.values() or ():
         name = value[0] if isinstance(value, tuple) and value else value
         if isinstance(name, str) and name in lessons:
@@ -95,12 +96,12 @@ def _lesson_of(item, lessons: set[str]) -> str | None:
     return None
 
 
-# Random numbers: every test, and every set-up that tests share, begins at a state of its own, another in each run.
+# Random numbers: every test and every shared fixture starts from its own state, which differs between runs.
 SEED = "COURSE_TEST_SEED"
 
 
 def pytest_configure(config):
-    # The same examples in each run, fewer in `make test`, and nothing about their time: a machine may be busy.
+    # The same examples in each run, fewer in `make test`, without a time limit because the machine may be busy.
     examples = 20 if "not full" in config.option.markexpr else 150
     careless = {"deadline": None, "suppress_health_check": list(HealthCheck)}
     settings.register_profile("course", derandomize=True, max_examples=examples, **careless)
@@ -114,7 +115,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def _begin(what: str) -> None:
-    """Put Python's, NumPy's and PyTorch's global generators at a state that hangs on the run and on `what` alone."""
+    """Seed the global generators of Python, NumPy and PyTorch, depending only on the run and on `what`."""
     seed = int.from_bytes(hashlib.sha256(f"{os.environ[SEED]} {what}".encode()).digest()[:4], "big")
     random.seed(seed)
     np.random.seed(seed)
@@ -129,7 +130,7 @@ def pytest_fixture_setup(fixturedef, request):
 
 @pytest.fixture(autouse=True)
 def random_state(request):
-    """Each test begins at a state of its own: none may depend on what was drawn before."""
+    """Start each test from its own random state, so that none depends on earlier draws."""
     _begin(request.node.nodeid)
 
 
@@ -148,17 +149,17 @@ def view_with_few(sentence, names):
 
 @pytest.fixture
 def few_sentences(monkeypatch):
-    """The translator's losses and shares are those of a few sentences: of hundreds they take a second each."""
+    """Compute the translator's losses and accuracies from few sentences, because hundreds take a second each."""
     monkeypatch.setattr(stage.evaluation, "LOSS_SENTENCES", 10)
     monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
     monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
     monkeypatch.setattr(stage, "attempt_finished", attempt_with_few)
-    monkeypatch.setattr(stage, "finished_view", view_with_few)  # what is remembered of few tells of no more
+    monkeypatch.setattr(stage, "finished_view", view_with_few)  # results for few sentences are cached separately
 
 
 @pytest.fixture(scope="session")
 def judges():
-    """judges(lesson) -> its judge, which tests of several files share: a sandbox takes seconds to start."""
+    """judges(lesson) -> its judge, which test files share because a sandbox takes seconds to start."""
     from helpers.grading.judge import Judge
     from tests.sandboxes import SEED, SMALL, need_sandbox
 
@@ -177,7 +178,7 @@ def judges():
 
 @pytest.fixture(scope="session")
 def lesson(tmp_path_factory):
-    """What students of lesson 4 are made from; making its keys takes a second."""
+    """What the sample students of lesson 4 are made from; making its keys takes a second."""
     from helpers.grading.folders import load
     from tests.sample_class import Lesson
 
@@ -186,7 +187,7 @@ def lesson(tmp_path_factory):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """The folders of a class that nobody judges: all is right but what says that it is wrong."""
+    """The folders of a class graded without a sandbox: an answer is right unless it says that it is wrong."""
     from helpers.grading.folders import load
     from tests.test_regrade import FullPoints
 
@@ -199,7 +200,7 @@ def folders(tmp_path, monkeypatch):
 
 
 def depends_on(lesson: str) -> str:
-    """A digest of what an executed notebook of a lesson hangs on: its text, helpers/, the pinned versions, Python."""
+    """Return a digest of what an executed notebook depends on: its text, helpers/, versions, Python."""
     digest = hashlib.sha256(sys.version.encode())
     helpers = (path for path in sorted((ROOT / "helpers").rglob("*")) if "__pycache__" not in path.parts)
     texts = [ROOT / "course.toml", ROOT / "requirements.lock", ROOT / "solutions" / lesson / f"{lesson}.py"]
@@ -211,7 +212,7 @@ def depends_on(lesson: str) -> str:
 
 @pytest.fixture(scope="session")
 def executed_folder() -> Path:
-    """Where executed notebooks are kept from run to run: COURSE_EXECUTED_DIR, or build/executed."""
+    """The folder that keeps executed notebooks between runs: COURSE_EXECUTED_DIR, or build/executed."""
     folder = Path(os.environ.get("COURSE_EXECUTED_DIR") or ROOT / "build" / "executed")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -221,7 +222,7 @@ def executed_folder() -> Path:
 def executed_solution(executed_folder):
     """executed_solution(lesson) -> the solution notebook, run from top to bottom; an error in it fails the test.
 
-    It is run again where something has changed that it depends on. What its trainings kept lies beside it, in
+    It runs again only if something that it depends on has changed. Weights that it trained are stored beside it in
     LESSON.kept, and the seconds that it took in LESSON.json.
     """
     from helpers.authoring.execute import run_notebook

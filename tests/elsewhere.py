@@ -1,6 +1,6 @@
-"""A device that is not there: tensors that say they are on it, hold real numbers, and mix with no other tensor.
+"""An imitated device: its tensors hold real numbers but refuse operations with tensors on the CPU.
 
-As with a GPU, a tensor of one number and an index may come from the processor; anything else must be moved first.
+As with a GPU, only tensors without dimensions and indices may come from the CPU; others must be moved first.
 """
 
 import contextlib
@@ -11,12 +11,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-DEVICE = torch.device("meta")  # the only name of a device that torch lets a tensor bear without having it
+DEVICE = torch.device("meta")  # the only absent device that torch accepts for a tensor
 MOVES = ("_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_", "set_")
 
 
 class Elsewhere(torch.Tensor):
-    """A tensor on DEVICE; `here` holds its numbers."""
+    """A tensor on DEVICE; `here` holds its values."""
 
     @staticmethod
     def __new__(cls, here: torch.Tensor):
@@ -39,14 +39,14 @@ class Elsewhere(torch.Tensor):
 
 
 class Factories(TorchDispatchMode):
-    """While it is on, tensors that are made on DEVICE hold numbers."""
+    """While active, tensors created on DEVICE hold values."""
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         return run(op, args, kwargs or {})
 
 
 class Literals(TorchFunctionMode):
-    """The same for torch.tensor, which leaves the numbers out on this device before anybody could keep them."""
+    """The same for torch.tensor, which would drop the values on this device before Factories could keep them."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -57,13 +57,13 @@ class Literals(TorchFunctionMode):
 
 @contextlib.contextmanager
 def elsewhere():
-    """Where tensors can be made on DEVICE."""
+    """A context in which tensors can be created on DEVICE."""
     with torch.no_grad(), Factories(), Literals():
         yield
 
 
 def run(op, args, kwargs):
-    """The operator on the numbers; RuntimeError where tensors of two devices meet."""
+    """Apply the operator to the values; raise RuntimeError if it mixes tensors of two devices."""
     tensors = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
     away = [item for item in tensors if isinstance(item, Elsewhere)]
     name = op.overloadpacket.__name__
@@ -89,7 +89,7 @@ def _here(item):
 
 
 def moved(tree):
-    """The tree with its tensors and modules moved there."""
+    """Return the tree with its tensors and modules moved to DEVICE."""
 
     def move(item):
         if isinstance(item, nn.Module):

@@ -1,4 +1,4 @@
-"""The weights of torch's own layers in the lessons' blocks, for the tests of lessons 9 and 10."""
+"""Copies weights of torch's own layers into the lessons' blocks, for the tests of lessons 9 and 10."""
 
 import torch
 
@@ -13,7 +13,7 @@ def attention_from_torch(mine, theirs):
 
 
 def block_from_torch(mine, theirs):
-    """The weights of a layer of torch's encoder or decoder."""
+    """Copy the weights of a layer of torch's encoder or decoder into our block."""
     attention_from_torch(getattr(mine, "self_attention", None) or mine.attention, theirs.self_attn)
     if hasattr(theirs, "multihead_attn"):
         attention_from_torch(mine.cross_attention, theirs.multihead_attn)

@@ -1,8 +1,8 @@
-"""What `at_work` prints in every lesson, kept in tests/golden/at_work.txt.
+"""The output of `at_work` in every lesson, stored in tests/golden/at_work.txt.
 
-    python -m tests.golden_at_work        writes it anew; look at the difference before you commit it
+    python -m tests.golden_at_work        rewrites the file; look at the difference before you commit it
 
-Each call of a lesson runs with the finished blocks, and with what the lesson itself defines above the call.
+Each call runs with the finished blocks and with the names that the lesson defines before the call.
 """
 
 import ast
@@ -14,12 +14,13 @@ from pathlib import Path
 from helpers import at_work, blocks
 from helpers.course import course
 from helpers.translator.parts import PART
+from tests.sample_class import names_bound
 
 GOLDEN = Path(__file__).parent / "golden" / "at_work.txt"
 
 
 def calls(lesson: str) -> Iterator[tuple[str, dict]]:
-    """(the call as the lesson writes it, the names that it needs) of each `at_work(...)` of a lesson."""
+    """Yield (source, names that it needs) for each call of `at_work` in a lesson."""
     text = (course().root / "solutions" / lesson / f"{lesson}.py").read_text(encoding="utf-8")
     above: dict[str, ast.stmt] = {}
     for statement in ast.parse(text).body:
@@ -27,8 +28,7 @@ def calls(lesson: str) -> Iterator[tuple[str, dict]]:
             names: dict[str, object] = {"at_work": at_work}
             _define(statement, above, names)
             yield ast.unparse(statement), names
-        for name in _binds(statement):
-            above[name] = statement
+        above |= dict.fromkeys(names_bound(statement), statement)
 
 
 def _is_call(statement: ast.stmt) -> bool:
@@ -36,17 +36,8 @@ def _is_call(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "at_work"
 
 
-def _binds(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [alias.asname or alias.name.split(".")[0] for alias in statement.names]
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
-
-
 def _define(statement: ast.stmt, above: dict[str, ast.stmt], names: dict) -> None:
-    """Bind what a statement uses: a finished block, or what the lesson says above it."""
+    """Bind the names that a statement uses: a finished block, or an earlier definition of the lesson."""
     for node in ast.walk(statement):
         name = getattr(node, "id", None)
         if name is None or name in names:
@@ -59,7 +50,7 @@ def _define(statement: ast.stmt, above: dict[str, ast.stmt], names: dict) -> Non
 
 
 def printed(source: str, names: dict) -> str:
-    """What a call prints, in a plain script."""
+    """Return what a call prints in a plain script."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(source, names)
@@ -67,7 +58,7 @@ def printed(source: str, names: dict) -> str:
 
 
 def sections() -> dict[str, str]:
-    """The kept lines of each call, by "LESSON: CALL"."""
+    """Return the stored output of each call, by "LESSON: CALL"."""
     parts = GOLDEN.read_text(encoding="utf-8").split("\n>>> ")[1:]
     return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
 

@@ -1,14 +1,14 @@
-"""Whether work takes the square of the length of what it is given."""
+"""Detects functions whose time grows with the square of the length of their input."""
 
 import time
 from collections.abc import Callable
 
 
 def grows_as_a_square(make: Callable[[int], object], work: Callable[[object], object], size: int) -> bool:
-    """Whether ten times the length take more than thirty times the processor time, which a square (100) does.
+    """Return whether ten times the length take more than 30 times the processor time; a square would take 100 times.
 
-    Tried again where they do: what else the machine does comes and goes, and a square stays.
-    Of this thread: with a limit on processor time (ulimit -t), that of the process moves in steps of its clock.
+    A slow result is tried again, because other load on the machine passes and a square does not. The time is that of
+    this thread, because with ulimit -t the processor time of a process advances in coarse steps.
     """
 
     def seconds(size: int) -> float:

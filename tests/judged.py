@@ -1,4 +1,4 @@
-"""What the check says of an answer, on inputs of a seed: keys are made once for all tests of a process."""
+"""The check's verdicts on answers, with keys that are made once per process and seed."""
 
 import functools
 from dataclasses import replace
@@ -17,7 +17,7 @@ from tests.conftest import stored_key
 
 @functools.cache
 def made_key(lesson: str, name: str, seed: int, points: float = 100) -> ExerciseKey:
-    """The key of an exercise on the inputs of a seed."""
+    """Return the key of an exercise for the inputs of a seed."""
     home, own = course(), course().lesson(lesson)
     (exercise,) = (item for item in load_answer_key(home, own).exercises if item.name == name)
     reference = None if exercise.metric else getattr(load_blocks(home, own), name)
@@ -25,23 +25,23 @@ def made_key(lesson: str, name: str, seed: int, points: float = 100) -> Exercise
 
 
 def verdict_of(lesson: str, name: str, answer, /, seed: int = 0, points: float = 100, **facts) -> Verdict:
-    """The verdict on an answer. facts: what differs from the exercise's own, such as its time limit.
+    """Return the verdict on an answer. facts: changes of the exercise's facts, such as its time limit.
 
-    Blocks of the lesson are judged as a stranger's: as an answer to their own exercise the check refuses them.
+    The answer is judged under another lesson's name, because the check refuses a lesson's own blocks as answers.
     """
     key = made_key(lesson, name, seed, points)
     return decide(key, observe_all(answer, key.cases, replace(key.facts, **{"lesson": "99_test"} | facts)))
 
 
 def stored_verdict(lesson: str, name: str, answer, /, time_limit: float = 5.0, **facts) -> Verdict:
-    """The verdict on an answer, as verdict_of, on the inputs that learners have."""
+    """Return the verdict on an answer like verdict_of, but for the inputs that learners have."""
     key = stored_key(lesson, name)
     own = replace(key.facts, **{"lesson": "99_test", "time_limit": time_limit} | facts)
     return decide(key, observe_all(answer, key.cases, own))
 
 
 def differing_parts(lesson: str, name: str, answer) -> set[str]:
-    """The parts of an exercise in which something returns other values than its reference, whatever it calls."""
+    """Return the parts of an exercise in which the answer's output differs from the reference's, whatever it calls."""
     key = stored_key(lesson, name)
     seen = observe_all(answer, key.cases, replace(key.facts, forbidden=()))
     return {

@@ -1,4 +1,4 @@
-"""JupyterLab on a copy of the course, seen through headless Chromium."""
+"""JupyterLab on a copy of the course, controlled through headless Chromium."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ CHROMIUM_FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-# What lab offers to scripts on a page: the app. The list view is windowed, so that cells are counted in the model.
+# Lab exposes its app to scripts. Cells are read from the model, because the page shows only some of them.
 RUN_ALL = """async () => {
   const app = window.jupyterapp;
   await app.commands.execute('notebook:run-all-cells');
@@ -37,14 +37,14 @@ OUTPUTS = """() => {
 
 
 def chromium() -> str | None:
-    """The system's Chromium or Chrome, or None."""
+    """Return the path of the system's Chromium or Chrome, or None."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for path in map(shutil.which, names) if path), None)
 
 
 @contextlib.contextmanager
 def lab(folder: Path) -> Iterator[str]:
-    """JupyterLab serving `folder` on the loopback address; yields its URL with the token."""
+    """Serve `folder` by JupyterLab on the loopback address and yield its URL with the token."""
     port = free_port()
     token = secrets.token_hex(16)
     settings = folder / ".lab"
@@ -54,7 +54,7 @@ def lab(folder: Path) -> Iterator[str]:
         "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter"),  # as in `make lab`
         "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
         "COURSE_PROGRESS_FILE": str(settings / "progress.json"),
-        "PYTHONPATH": str(folder),  # the copy, whatever this Python has installed
+        "PYTHONPATH": str(folder),  # the copy instead of an installed course
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
@@ -83,7 +83,7 @@ def _wait(url: str, log: Path, server: subprocess.Popen):
 
 @contextlib.contextmanager
 def browser(width: int = 1280, height: int = 1000) -> Iterator[Page]:
-    """A page in headless Chromium. Without Chromium a test is skipped; in CI it fails."""
+    """Yield a page in headless Chromium. Without Chromium the test is skipped, or fails in CI."""
     if chromium() is None:
         (pytest.fail if os.environ.get("COURSE_CI") else pytest.skip)("no Chromium here: apt install chromium")
     with sync_playwright() as play:
@@ -93,13 +93,13 @@ def browser(width: int = 1280, height: int = 1000) -> Iterator[Page]:
         chrome.close()
 
 
-# Until what fades in is there: half faded, letters have too little contrast.
+# Waits until animations have ended, because half-faded letters have too little contrast.
 REST = """Promise.all(document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < Infinity)
   .map((one) => one.finished.catch(() => 0)))"""
 
 
 def faults(page: Page) -> list[str]:
-    """What axe-core finds on the page that is open, by the rules of WCAG 2.1 AA: a line for each place."""
+    """Return a line for each violation of WCAG 2.1 AA that axe-core finds on the open page."""
     page.evaluate(REST)
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
     return [
@@ -110,7 +110,7 @@ def faults(page: Page) -> list[str]:
 
 
 def faults_by_day_and_night(page: Page) -> list[str]:
-    """The same of its light and its dark colors."""
+    """Return the violations in light and in dark colors."""
     found = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -120,9 +120,9 @@ def faults_by_day_and_night(page: Page) -> list[str]:
 
 @contextlib.contextmanager
 def course_in_lab(folder: Path, trained: Path | None = None) -> Iterator[tuple[str, Page]]:
-    """(the address of JupyterLab on a copy of the course in `folder`, a page).
+    """Yield (address of JupyterLab on a copy of the course in `folder`, a page).
 
-    trained: the folder of executed notebooks, whose trained weights are put beside the solutions.
+    trained: the folder of executed notebooks, whose trained weights are copied beside the solutions.
     """
     for part in ("notebooks", "helpers", "solutions"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -135,7 +135,7 @@ def course_in_lab(folder: Path, trained: Path | None = None) -> Iterator[tuple[s
 
 def open_notebook(page: Page, url: str, path: str) -> None:
     """Open a notebook and wait until its kernel is idle."""
-    # A workspace of its own, or Lab would open the notebooks of the last one again.
+    # In a new workspace, because Lab would reopen the notebooks of the last one.
     page.goto(url.format(path=path, space=secrets.token_hex(4)))
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
     page.wait_for_function(
@@ -145,7 +145,7 @@ def open_notebook(page: Page, url: str, path: str) -> None:
 
 
 def run_all(page: Page, timeout: float = 300) -> list[dict]:
-    """Run every cell; the code cells with their outputs once the kernel is idle again."""
+    """Run every cell, wait until the kernel is idle, and return the code cells with their outputs."""
     page.evaluate(RUN_ALL)
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -158,7 +158,7 @@ def run_all(page: Page, timeout: float = 300) -> list[dict]:
 
 
 def errors(cells: list[dict]) -> list[tuple[str, str, str]]:
-    """(start of the cell, error, its words) of all cells that raised."""
+    """Return (start of the cell, error class, message) for each error."""
     return [
         (cell["source"][:60], output["ename"], output["evalue"])
         for cell in cells
@@ -168,13 +168,13 @@ def errors(cells: list[dict]) -> list[tuple[str, str, str]]:
 
 
 def choose_theme(page: Page, theme: str) -> None:
-    """Such as "JupyterLab Dark"."""
+    """Switch to a theme such as "JupyterLab Dark"."""
     page.evaluate("t => window.jupyterapp.commands.execute('apputils:change-theme', {theme: t})", theme)
     page.wait_for_timeout(800)
 
 
 def cell(page: Page, cell_id: str, shows: str = "img, .noUi-handle, .ui-slider-handle"):
-    """The cell with this id, scrolled into view: the list of cells is windowed. shows: a selector of what it has."""
+    """Scroll the cell with this id into view, wait until it contains the selector `shows`, and return it."""
     index = page.evaluate(
         "id => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(w => w.model.sharedModel.id === id)",
         cell_id,
@@ -188,7 +188,7 @@ def cell(page: Page, cell_id: str, shows: str = "img, .noUi-handle, .ui-slider-h
 
 
 def wait_until(true, seconds: float) -> bool:
-    """Whether true() became so in time."""
+    """Return whether true() returns True within this time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if true():

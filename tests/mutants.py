@@ -1,7 +1,7 @@
-"""Mutants of the lesson's solutions, made by cosmic-ray, judged by the check: who survives?
+"""Mutation test of the check: cosmic-ray makes mutants of the lessons' solutions, and the check judges them.
 
-Run as a program it prints the table and every survivor: `python -m tests.mutants [LESSON...]`, two lessons at a time. A
-survivor that is no mistake is listed in equivalent_mutants.toml with the reason.
+`python -m tests.mutants [LESSON...]` prints a table and every survivor, working on two lessons at a time. A survivor
+that is no mistake is listed in equivalent_mutants.toml with the reason.
 """
 
 import ast
@@ -40,7 +40,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed line of one solution."""
+    """A solution with one change: the exercise, the changed lines before and after, and the whole source."""
 
     exercise: str
     was: str
@@ -50,7 +50,7 @@ class Mutant:
 
 @dataclass
 class Outcome:
-    """What became of the mutants of a lesson's solutions, or of a module."""
+    """The results of all mutants of a lesson's solutions, or of a module."""
 
     name: str
     killed: int = 0
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) -> list[Mutant]:
-    """Every first-order mutant of a function's or class's source that still compiles, each once."""
+    """Return every mutant with one change of a function's or class's source that still compiles, without duplicates."""
     found: dict[str, Mutant] = {}
     for name in operators or operator_names():
         operator = get_operator(name)
@@ -78,7 +78,7 @@ def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) 
 
 
 def _is_doc_change(source: str, mutated: str) -> bool:
-    """Whether the change cannot be seen when the code runs (it compiles to the same tree), or does not compile."""
+    """Return whether the mutated source has the same syntax tree, apart from comments, or does not compile."""
     try:
         return ast.dump(ast.parse(source)) == ast.dump(ast.parse(mutated))
     except SyntaxError:
@@ -86,7 +86,7 @@ def _is_doc_change(source: str, mutated: str) -> bool:
 
 
 def survives(mutant: Mutant, key: ExerciseKey, blocks: types.ModuleType) -> bool:
-    """Whether the check would pay the mutant in full: asked on each case alone, up to one that tells, then on all."""
+    """Return whether the check passes the mutant, on each case by itself until one fails, and then on all together."""
     filename = f"<mutant of {mutant.exercise}>"
     linecache.cache[filename] = (len(mutant.source), None, mutant.source.splitlines(True), filename)
     names = dict(vars(blocks)) | {"__name__": "mutant"}
@@ -120,7 +120,7 @@ def outcome(lesson: str) -> Outcome:
 
 
 def listed(path: Path, section: str) -> dict[tuple[str, str], set[str]]:
-    """For a name and a line, what it may become with a reason; an empty set: anything."""
+    """Return what each (name, line) may become for a listed reason; an empty set allows anything."""
     entries = (item for item in tomllib.loads(path.read_text("utf-8")).get(section, []) if item["reason"])
     found: dict[tuple[str, str], set[str]] = {}
     for item in entries:
@@ -131,7 +131,7 @@ def listed(path: Path, section: str) -> dict[tuple[str, str], set[str]]:
 
 
 def show(outcomes: Iterable[Outcome]) -> int:
-    """Print a table row of each outcome, and every survivor; how many there are."""
+    """Print a table row for each outcome and every survivor; return the number of survivors."""
     print(f"{'':<22}{'mutants':>9}{'killed':>9}{'listed':>9}{'survivors':>11}{'seconds':>9}", flush=True)
     alive = 0
     for o in outcomes:
@@ -144,7 +144,7 @@ def show(outcomes: Iterable[Outcome]) -> int:
 
 
 def limit() -> None:
-    """What holds in each process: one thread, and not all of the machine's memory."""
+    """Limit each process to one thread and a part of the machine's memory."""
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 

@@ -1,7 +1,7 @@
-"""How many wrong answers the check catches: every known mistake of every exercise, and every accepted variant.
+"""How many wrong answers the check catches, and how many right ones it accepts: all known mistakes and variants.
 
-Run as a program it prints the table: `python -m tests.mutation_score [--seeds 30] [--seconds 30] [LESSON ...]`, two
-exercises at a time. An exercise that has taken its seconds of processor time stops, at ten seeds or more.
+`python -m tests.mutation_score [--seeds 30] [--seconds 30] [LESSON ...]` prints a table, working on two exercises at a
+time. An exercise stops early when it has used its seconds of processor time and ten seeds.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from helpers.checking.vocabulary import Exercise
 from helpers.course import course, load_source
 
 SEEDS = 3
-LEAST = 10  # seeds that are tried however long they take, if thirty are asked for
-# Judged in many ways, which takes long.
+LEAST = 10  # seeds that are tried in any case, if thirty are requested
+# These have many cases, which take long.
 WHOLES = {"MultiHeadAttention", "Encoder", "EncoderBlock", "DecoderBlock", "Transformer", "GPT", "LlamaBlock"}
 
 
 @dataclass
 class Tally:
-    """What happened to an exercise's mistakes and accepted variants, over all seeds. The lists hold sentences."""
+    """Results for an exercise's mistakes and accepted variants, over all seeds. `wrong` contains sentences."""
 
     lesson: str
     exercise: str
@@ -46,31 +46,31 @@ class Tally:
 
 
 def seeds(number: int) -> list[int]:
-    """0 is the stored key's, the others are fresh inputs as the judge draws them."""
+    """Return so many seeds: 0, that of the stored key, and others for new inputs as the judge draws them."""
     return [101 * i for i in range(number)]
 
 
 def lessons() -> list[str]:
-    """The lessons whose two source files exist."""
+    """Return the names of the lessons that have both source files."""
     root = course().root / "solutions"
     return [item.name for item in course().lessons if (root / item.name / "answer_key.py").is_file()]
 
 
 @functools.cache
 def exercises(lesson: str) -> list[Exercise]:
-    """The exercises of a lesson that have a reference; what is measured has none."""
+    """Return the exercises of a lesson that have a reference; those that measure an answer have none."""
     return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.metric]
 
 
 @functools.cache
 def accepted_variants(lesson: str) -> dict[str, tuple]:
-    """Other right answers of a lesson's exercises, by exercise: tests/accepted_variants/TOPIC.py."""
+    """Return other right answers by exercise, from tests/accepted_variants/TOPIC.py."""
     path = Path(__file__).parent / "accepted_variants" / f"{lesson[3:]}.py"
     return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
 def name_of(form) -> str:
-    """What a right answer is called; one that is written in the table itself is called by its place there."""
+    """Return the name of a right answer; a lambda of the table is named by its line."""
     name = getattr(form, "__name__", str(form))
     return f"the form in line {form.__code__.co_firstlineno}" if name == "<lambda>" else name
 
@@ -84,11 +84,10 @@ def tally(
     of_forms: slice = slice(None),
     calls: bool = True,
 ) -> Tally:
-    """Judge every mistake and accepted variant of one exercise on the inputs of the seeds `tried`, for about so many
-    seconds.
+    """Judge every mistake and accepted variant of an exercise on the inputs of the seeds `tried`, for about `seconds`.
 
-    first: the key of seed 0, where it is made already. of_forms: which of the reference and its variants. calls: run
-    mistakes once more where calls are forbidden, which a key does not look for.
+    first: the key of seed 0, if it exists already. of_forms: which of the reference and its variants to judge. calls:
+    run mistakes again if the exercise forbids calls, because making a key does not look for them.
     """
     started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
@@ -102,7 +101,7 @@ def tally(
         result.seeds += 1
         made = first if seed == 0 else None
         key = made or make_key(lesson, exercise, 100, False, reference, seed)
-        # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
+        # Another lesson's name, because the check refuses a lesson's own blocks as answers.
         facts = type(key.facts)(key.name, "99_mutation_score", key.facts.forbidden, key.facts.time_limit)
         for form in forms:
             verdict = decide(key, observe_all(form, key.cases, facts))
@@ -128,14 +127,14 @@ def tally(
 
 
 def tally_of(place: tuple[str, str], number: int, seconds: float) -> Tally:
-    """The tally of the exercise of a lesson and a name, in a process of its own."""
+    """Return the tally of an exercise, given by (lesson, name); runs in its own process."""
     torch.set_num_threads(1)
     lesson, name = place
     return tally(lesson, next(item for item in exercises(lesson) if item.name == name), seeds(number), seconds)
 
 
 def table(tallies: list[Tally]) -> str:
-    """The mutation score as lines of text."""
+    """Return the tallies as a table of text."""
     head = f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'variants pass':>20}{'seeds':>7}{'seconds':>9}"
     lines = [head, "-" * len(head)]
     for t in tallies:
@@ -159,9 +158,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("lessons", nargs="*", default=lessons())
     parser.add_argument("--seconds", type=float, default=math.inf)
-    asked = parser.parse_args()
-    places = [(lesson, exercise.name) for lesson in asked.lessons for exercise in exercises(lesson)]
-    judge = functools.partial(tally_of, number=asked.seeds, seconds=asked.seconds)
+    arguments = parser.parse_args()
+    places = [(lesson, exercise.name) for lesson in arguments.lessons for exercise in exercises(lesson)]
+    judge = functools.partial(tally_of, number=arguments.seeds, seconds=arguments.seconds)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         tallies = list(pool.map(judge, places))
     print(table(tallies))

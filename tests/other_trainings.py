@@ -1,4 +1,4 @@
-"""The course's translator trained from other seeds: four minutes of a core each, once for all claims of a run."""
+"""The course's translator trained from other seeds, which takes four minutes each, once for all tests of a run."""
 
 import functools
 
@@ -9,12 +9,12 @@ from helpers.translator.training import train
 
 @functools.cache
 def trained(seed: int):
-    """The whole network, trained from this seed. Nobody may change it."""
+    """Return the full network, trained from this seed. Do not modify it."""
     return train(seed)
 
 
 def trained_with(seed: int, **parts):
-    """The same numbers in a network of other parts."""
+    """Return a network with the same weights and with other parts."""
     network = Parts(parts).module("Transformer", *SIZES).eval()
     network.load_state_dict(trained(seed).state_dict(), strict=False)
     return network

@@ -1,4 +1,4 @@
-"""Ports for the servers that tests start."""
+"""Ports for the servers of tests."""
 
 import contextlib
 import random
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """A port of the loopback interface, below those that the system hands out by itself: nobody takes it meanwhile."""
+    """Return a free port of the loopback interface, below those that the system assigns to other programs."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):

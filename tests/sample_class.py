@@ -1,6 +1,7 @@
-"""A made-up class of thirty, from the solutions and the known mistakes: `make grade` shows a teacher the whole way.
+"""A made-up class of thirty, with which `make grade` shows a teacher how grading works from beginning to end.
 
-What each student was made of, and so what each deserves, is known. Two are late, and one leaves after the first lesson.
+Its submissions consist of solutions and known mistakes, so that the right scores are known. Two students are late, and
+one leaves after the first lesson.
 """
 
 import argparse
@@ -43,7 +44,7 @@ WRITTEN = "The scores grow with the width, so the softmax would put nearly all o
 
 @dataclass
 class Made:
-    """One student of the sample class. deserves: exercise -> points (bonus exercises too). odd: what is unusual."""
+    """A student of the sample class. deserves: exercise -> points, also bonus ones. odd: what is unusual."""
 
     student: str
     odd: str
@@ -51,12 +52,12 @@ class Made:
     mistakes: dict[str, str] = field(default_factory=dict)
 
 
-# What an edit may use though the lesson imports it not.
+# Imports that the edited source of a mistake may need.
 IMPORTS = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 
 
 class Lesson:
-    """What students of a lesson are made from."""
+    """What the submissions of a lesson are made from: its release, solutions, keys and mistakes."""
 
     def __init__(self, folders: Folders, name: str):
         from helpers.checking.make_keys import wrong_answer
@@ -74,7 +75,7 @@ class Lesson:
         blocks = blocks_module(course().lesson(name))
         for exercise in answer_key(course().lesson(name)).values():
             self.mistakes[exercise.name] = {}
-            reference = getattr(blocks, exercise.name, None)  # None: it is measured
+            reference = getattr(blocks, exercise.name, None)  # None for an answer that is measured
             for mistake in getattr(exercise, "mistakes", ()):
                 if mistake.wrong is None:
                     continue
@@ -83,9 +84,9 @@ class Lesson:
                     self.functions[exercise.name, mistake.name] = wrong_answer(mistake, reference)
 
     def deserved(self, exercise: str, mistake: str) -> float:
-        """The points of a known mistake: what it returns here, on the inputs that the batch will draw.
+        """Return the points of a known mistake, on the inputs that the grader will draw.
 
-        It is judged as a stranger's: in its own lesson, the check refuses an answer that calls the lesson's blocks.
+        It is judged under another lesson's name, because the check refuses answers that call the lesson's own blocks.
         """
         from helpers.checking.messages import decide
         from helpers.checking.observe import observe_all
@@ -104,28 +105,27 @@ def text(cell: dict) -> str:
 
 
 def _in_own_words(source: str) -> str:
-    """A solution without its marks and comments, with a comment of the student's own: it is not the published text."""
+    """Return a solution with a new comment instead of its own, so that it differs from the published text."""
     plain = re.sub(r"(?m)  # .*$", "", source)
     return re.sub(r" *### BEGIN SOLUTION\n(.*)", r"\1  # mine", plain).replace("### END SOLUTION", "").rstrip()
 
 
 def mistake_source(mistake, reference) -> str | None:
-    """The source of a mistake as the cell of a student who made it; None where it has no source of its own."""
+    """Return the source of a mistake for a student's answer cell, or None if it has no source of its own."""
     from helpers.checking.make_keys import edited
 
     return IMPORTS + edited(mistake, reference) if mistake.edits else as_answer(mistake.wrong, reference.__name__)
 
 
 def as_answer(answer, name: str) -> str | None:
-    """A function or class of the answer key under the exercise's name, with the imports and helpers that it uses.
-    None where it has no source of its own."""
+    """Return the source of a function or class of the answer key under the exercise's name, with the imports and
+    helpers that it uses, or None if it has no source of its own."""
     if not (inspect.isfunction(answer) or inspect.isclass(answer)) or "<" in answer.__qualname__:
         return None
     module = ast.parse(Path(inspect.getsourcefile(answer)).read_text(encoding="utf-8"))
     defined = {}
     for node in module.body:
-        for known in _names_made(node):
-            defined[known] = node
+        defined |= dict.fromkeys(names_bound(node), node)
     if answer.__name__ not in defined:
         return None
     body = copy.deepcopy(defined[answer.__name__])
@@ -144,18 +144,19 @@ def as_answer(answer, name: str) -> str | None:
     return "\n\n".join(parts)
 
 
-def _names_made(node: ast.stmt) -> list[str]:
+def names_bound(node: ast.stmt) -> list[str]:
+    """Return the names that a definition, import or assignment binds."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     if isinstance(node, ast.Assign):
-        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+        return [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
     return []
 
 
 def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, str], edit=None, encoding="utf-8"):
-    """Write a student's notebook: the release with `answers` in its answer cells. edit: changes the list of cells."""
+    """Submit a student's notebook: the release with `answers` in its answer cells. edit: changes the list of cells."""
     notebook = copy.deepcopy(lesson.release)
     for cell in notebook["cells"]:
         if grade_id(cell) in answers:
@@ -169,21 +170,21 @@ def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, s
 
 
 def hand_in_unreadable(folders: Folders, lesson: str, student: str, content: str = "{") -> None:
-    """Half of a notebook."""
+    """Submit a broken notebook file."""
     folder = folders.submitted / student / lesson
     folder.mkdir(parents=True)
     (folder / f"{lesson}.ipynb").write_text(content)
 
 
 def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS) -> list[Made]:
-    """Hand in for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
+    """Submit notebooks for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
     generator = random.Random(SEED)
     made = []
     odd = dict(zip(range(size - len(ODD), size), ODD, strict=True)) if size > len(ODD) else {}
     for number in range(size):
         student = f"student-{number + 1:02d}"
         answers = {name: lesson.solutions[name] for name in lesson.exercises}
-        for name in lesson.quizzes:  # any honest attempt at a quiz earns its points
+        for name in lesson.quizzes:  # any valid answer to a quiz earns its points
             answers[name] = f"{name} = {generator.choice(sorted(lesson.keys[name].explanations))!r}"
         answers |= dict.fromkeys(lesson.written, WRITTEN)
         names = [*lesson.exercises, *lesson.quizzes]
@@ -201,18 +202,18 @@ def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS) -> list[M
     return made
 
 
-def enroll(folders: Folders) -> None:
-    """Give the students names, as a roster does."""
+def enroll(folders: Folders, **names: str) -> None:
+    """Put students into the gradebook as a roster does: id="First Last"."""
     from helpers.grading.nbgrader_insides import open_gradebook
 
     with open_gradebook(folders) as gradebook:
-        for number, name in enumerate(NAMES, 1):
+        for student, name in names.items():
             first, last = name.split(" ", 1)
-            gradebook.update_or_create_student(f"student-{number:02d}", first_name=first, last_name=last)
+            gradebook.update_or_create_student(student, first_name=first, last_name=last)
 
 
 def hurry(folders: Folders, lesson: str, first: bool) -> None:
-    """Set a due date that some of the class miss."""
+    """Set a due date that some students miss."""
     from helpers.grading.nbgrader_insides import open_gradebook
 
     with open_gradebook(folders) as gradebook:
@@ -270,7 +271,7 @@ def _no_checks(lesson, generator, answers, one):
 
 
 def _copied_answer(lesson, generator, answers, one):
-    """A wrong first try, copied and mended below: the last definition counts."""
+    """A copied answer cell: the first copy is wrong, and the last definition counts."""
     name = lesson.exercises[0]
 
     def edit(cells):
@@ -302,7 +303,7 @@ def _warns(lesson, generator, answers, one):
         answers[name] = f"import warnings\nwarnings.warn('nothing is wrong with {name}')\n" + answers[name]
 
 
-# Odd things that honest students hand in; each has one student.
+# Unusual submissions of honest students, one student each.
 ODD = [
     ("blank", _all_blank),
     ("a syntax error", _syntax_error),
@@ -316,12 +317,12 @@ ODD = [
 
 
 def prepare(gradebook: Path) -> Folders:
-    """An empty folder for a sample class. A folder that holds anything else is left alone: GradingStopped."""
+    """Return an empty folder for the sample class; raise GradingStopped if something else is in it."""
     gradebook = gradebook.resolve()
     if gradebook.exists() and any(gradebook.iterdir()):
         if not (gradebook / MARKER).is_file():
             raise GradingStopped(
-                f"{shown(gradebook)} holds something that is no sample class; nothing was changed. Name another folder."
+                f"{shown(gradebook)} is not a sample class; nothing was changed. Choose another folder."
             )
         shutil.rmtree(gradebook)
     gradebook.mkdir(parents=True, exist_ok=True)
@@ -330,20 +331,20 @@ def prepare(gradebook: Path) -> Folders:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Make the class, grade it, write feedback and report, say where they lie."""
+    """Make the class, grade it, write feedback and report, and print where they are."""
     parser = argparse.ArgumentParser(prog="make grade", description=__doc__.splitlines()[0])
     parser.add_argument("lesson", nargs="*", default=["03_query_key", "04_scaling"])
     parser.add_argument("--folder", type=Path, default=ROOT / "gradebook" / "sample")
     parser.add_argument("--students", type=int, default=STUDENTS)
-    parser.add_argument("--cell-seconds", default="20", help="what one cell may take; one student has an endless loop")
-    parser.add_argument("--unsafe", action="store_true", help="grade without a sandbox where there is no bubblewrap")
+    parser.add_argument("--cell-seconds", default="20", help="time limit of a cell; one student has an endless loop")
+    parser.add_argument("--unsafe", action="store_true", help="grade without a sandbox, if bubblewrap is missing")
     args = parser.parse_args(argv)
     from helpers.grading import grade
 
     try:
         folders = prepare(args.folder)
         lessons = [course().lesson(name).name for name in args.lesson]
-        enroll(folders)
+        enroll(folders, **{f"student-{number:02d}": name for number, name in enumerate(NAMES, 1)})
         for name in lessons:
             made = make_class(folders, Lesson(folders, name), args.students)
             hurry(folders, name, first=name == lessons[0])
@@ -372,7 +373,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def differences(made: list[Made], results) -> list[str]:
-    """Where a score is not what the student was made to deserve; empty when the grader is right."""
+    """Return a line for each score that differs from what the student deserves."""
     found = {result.student: {**result.points, **result.bonus} for result in results}
     wrong = []
     for one in made:

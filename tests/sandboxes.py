@@ -25,7 +25,7 @@ SMALL = Limits(memory_bytes=600 << 20, total_bytes=1 << 30, disk_bytes=8 << 20, 
 
 
 def need_sandbox() -> None:
-    """Skip where there is no sandbox, but never in CI."""
+    """Skip the test if there is no sandbox; in CI let it fail."""
     if missing := _missing():
         if os.environ.get("COURSE_CI") == "1":
             pytest.fail(missing)
@@ -34,7 +34,7 @@ def need_sandbox() -> None:
 
 @functools.cache
 def _missing() -> str:
-    """Why nothing can be isolated here, "" where it can; the sandbox that is asked is empty, so it starts at once."""
+    """Return why the sandbox does not work here, or "" if an empty one starts."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         try:
@@ -46,7 +46,7 @@ def _missing() -> str:
 
 
 def honest_cells(judge: Judge) -> list[Cell]:
-    """A submission that is right in everything: one cell for each answer."""
+    """Return a submission in which every answer is right, with a cell for each."""
     pieces = TopLevel([blocks_source(judge.lesson)])
     cells = [Cell("imports", "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math")]
     for key in judge.keys.values():
@@ -57,7 +57,7 @@ def honest_cells(judge: Judge) -> list[Cell]:
 
 
 def between_honest_ones(judges, lesson: str) -> Iterator[Judge]:
-    """A judge; what it judges has an honest submission before and after, whose scores must be full."""
+    """Yield a judge, and require full scores for an honest submission before and after it is used."""
     judge = judges(lesson)
     must_be_full(judge)
     yield judge

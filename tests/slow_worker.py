@@ -1,4 +1,4 @@
-"""In place of a worker's judge: one that is named slow has its portion until it is lost, the others judge."""
+"""Replaces a worker's judge: a worker named slow keeps its batch until it is shut down, and the others judge."""
 
 import time
 

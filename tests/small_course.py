@@ -1,4 +1,4 @@
-"""A course of one tiny lesson in a folder of its own, for tests of the machinery around lessons."""
+"""A course with one tiny lesson in its own folder, for tests of the build and the commands."""
 
 import atexit
 import os
@@ -150,8 +150,8 @@ quizzes = listed_quizzes('''
 
 
 def make_small_course(root: Path) -> Path:
-    """Write the course into `root`, with a copy of this course's helpers without its lessons' built files."""
-    built = shutil.ignore_patterns("[0-9]*.py", "*.npz")  # what Python has compiled spares each process a second
+    """Write the course into `root`, with a copy of helpers/ that lacks the built files of our lessons."""
+    built = shutil.ignore_patterns("[0-9]*.py", "*.npz")  # compiled files save each process a second
     shutil.copytree(ROOT / "helpers", root / "helpers", ignore=built, symlinks=True)
     shutil.copy(ROOT / "nbgrader_config.py", root)
     folder = root / "solutions" / LESSON
@@ -163,30 +163,30 @@ def make_small_course(root: Path) -> Path:
 
 
 def run_command(root: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """`course ARGUMENTS` in the course at `root`, in a fork of this process: importing torch anew takes seconds."""
+    """Run `course ARGUMENTS` at `root` in a fork, because importing torch again takes seconds."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         pid = os.fork()
         if pid == 0:
             _begin_anew(root, arguments, out.fileno(), err.fileno())
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        said = []
+        printed = []
         for file in (out, err):
             file.seek(0)
-            said.append(file.read().decode())
-    return subprocess.CompletedProcess(["course", *arguments], code, *said)
+            printed.append(file.read().decode())
+    return subprocess.CompletedProcess(["course", *arguments], code, *printed)
 
 
 def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:
-    """Be `python -m helpers ARGUMENTS` at `root`, with its own copy of helpers, and end."""
+    """Act as `python -m helpers ARGUMENTS` at `root`, with the helpers/ of `root`, and exit."""
     code: int | str | None = 1
     try:
-        atexit._clear()  # what is there to tidy up is the parent's
+        atexit._clear()  # exit handlers of the parent
         os.dup2(out, 1), os.dup2(err, 2)
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), os.fdopen(1, "w"), os.fdopen(2, "w")
         os.chdir(root)
         os.environ["PYTHONPATH"] = str(root)
         sys.path.insert(0, str(root))
-        # Commands of nbgrader in which this process has put its own converters are not those that a new one finds.
+        # A new process would not have the converters that this one has installed in nbgrader's commands.
         for name in [name for name in sys.modules if f"{name}.".startswith(("helpers.", "nbgrader.apps."))]:
             del sys.modules[name]
         sys.argv = ["course", *arguments]
@@ -202,9 +202,9 @@ def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> N
 
 
 def said_by_ruff(path: str, source: str) -> str:
-    """What `make lint` would say of a file at this place in the course; empty where it is content."""
-    told = ""
+    """Return what `make lint` would report about a file at this path of the course."""
+    report = ""
     for command in (["check", "--quiet"], ["format", "--diff", "--quiet"]):
         whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"]
-        told += subprocess.run(whole, cwd=ROOT, input=source, capture_output=True, text=True).stdout
-    return told
+        report += subprocess.run(whole, cwd=ROOT, input=source, capture_output=True, text=True).stdout
+    return report

@@ -1,4 +1,4 @@
-"""What an attacker found: each kind pays nothing, ends in bounded seconds, and is told in words that are true."""
+"""What attacks on the grader revealed: each kind earns nothing, ends within seconds, and is reported truthfully."""
 
 import dataclasses
 import time
@@ -36,7 +36,7 @@ def judged(judge, name, *sources, files=None):
     return graded, graded.verdicts[name]
 
 
-def test_a_thread_that_is_born_before_the_watch_pays_nothing(judge):
+def test_a_thread_started_before_the_call_earns_nothing(judge):
     answer = """
 import os, queue, threading
 ask, out = queue.Queue(), queue.Queue()
@@ -61,14 +61,14 @@ HOARDS = {
 
 
 @pytest.mark.parametrize("hoard", HOARDS.values(), ids=HOARDS)
-def test_memory_that_no_process_shows_is_bounded(judge, right, hoard):
+def test_memory_outside_of_processes_is_limited(judge, right, hoard):
     graded, verdict = judged(judge, "FeedForward", hoard, right)
     assert any("more memory than a submission may take" in flag for flag in graded.flags) and verdict.passed
 
 
 @pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(1000)"])
-def test_whoever_stops_or_waits_ends_soon(judge, right, how, monkeypatch):
-    monkeypatch.setattr("helpers.grading.learner_process.MOST_IDLE", 6)  # a minute in a class
+def test_an_answer_that_stops_or_sleeps_ends_soon(judge, right, how, monkeypatch):
+    monkeypatch.setattr("helpers.grading.learner_process.MOST_IDLE", 6)  # 60 seconds in a class
     answer = (
         f"{right}\nimport os, signal, time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n        {how}"
     )
@@ -89,9 +89,8 @@ HANGING = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("sources", HANGING.values(), ids=HANGING)
-def test_a_submission_ends_with_its_time_however_much_of_it_hangs(judge, sources, monkeypatch):
+def test_a_submission_ends_at_its_time_limit_however_many_cells_hang(judge, sources, monkeypatch):
     monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=12))
     started = time.monotonic()
     cells = [Cell("imports", IMPORTS), *(Cell(f"cell-{n}", source) for n, source in enumerate(sources))]
@@ -100,13 +99,13 @@ def test_a_submission_ends_with_its_time_however_much_of_it_hangs(judge, sources
     assert graded.problem == TOO_LONG and time.monotonic() - started < 40
 
 
-def test_the_time_of_a_submission_is_minutes():
+def test_the_time_limit_of_a_submission_is_five_minutes():
     trains = {"11_translation", "12_language_model"}
     assert {lesson.seconds for lesson in course().lessons if lesson.name not in trains} == {300}
     assert HURRIED <= 20
 
 
-def test_a_child_that_stops_itself_costs_nobody_a_point(judge, right):
+def test_a_stopped_child_process_costs_no_points(judge, right):
     child = "import os, signal\nif os.fork() == 0:\n    os.kill(os.getpid(), signal.SIGSTOP)\n    os._exit(0)"
     slow = f"{right}\nimport time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n"
     slow += "        time.sleep(0.3)\n        return super().forward(x)"
@@ -114,13 +113,13 @@ def test_a_child_that_stops_itself_costs_nobody_a_point(judge, right):
     assert verdict.passed, verdict.message
 
 
-def test_a_module_beside_the_notebook_comes_before_pythons_own(judge, right):
+def test_modules_beside_the_notebook_take_precedence_over_pythons(judge, right):
     own = {"test.py": b"def helper():\n    return 1\n", "random.py": b"raise SystemExit\n"}
     graded, verdict = judged(judge, "FeedForward", f"from test import helper\nassert helper() == 1\n{right}", files=own)
     assert verdict.passed and not graded.errors
 
 
-def test_an_activation_by_its_name_is_told_once(judge):
+def test_an_activation_found_by_its_name_is_flagged_once(judge):
     answer = """
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu"):
@@ -137,7 +136,7 @@ class FeedForward(nn.Module):
     assert graded.verdicts["FeedForward"].passed
 
 
-def test_a_new_attribute_replaces_nothing(judge, right):
+def test_replaced_functions_are_flagged_and_new_attributes_are_not(judge, right):
     graded, _ = judged(judge, "FeedForward", "torch.Tensor.describe = lambda self: 1\nsetattr(torch, 'mine', 2)", right)
     assert graded.flags == []
     for replaced in ("torch.Tensor.exp = lambda self: 1", "kept, F.gelu = F.gelu, None"):
@@ -146,7 +145,7 @@ def test_a_new_attribute_replaces_nothing(judge, right):
 
 
 @pytest.mark.parametrize("signature", ["d_model, d_ff, activation=F.relu", "*args, **kwargs"])
-def test_a_function_that_makes_the_module_is_as_good_as_its_class(judge, right, signature):
+def test_a_function_that_returns_the_module_passes(judge, right, signature):
     made = right.replace("class FeedForward", "class _FF")
     passed = "*args, **kwargs" if "*" in signature else "d_model, d_ff, activation"
     _, verdict = judged(judge, "FeedForward", f"{made}\ndef FeedForward({signature}):\n    return _FF({passed})")
@@ -163,6 +162,6 @@ NESTED = {
 
 
 @pytest.mark.parametrize("source", NESTED.values(), ids=NESTED)
-def test_code_that_is_nested_thousands_deep_is_judged_once_like_any_other(judge, right, source):
+def test_deeply_nested_code_is_judged_like_any_other(judge, right, source):
     graded, verdict = judged(judge, "FeedForward", source, right)
     assert verdict.passed and graded.problem is None

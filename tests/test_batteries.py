@@ -1,4 +1,4 @@
-"""Clumsy trained models: none passes, none is told of a mistake that it did not make."""
+"""Trained models with distorted outputs: none passes, and none is told of a mistake that it did not make."""
 
 import pytest
 import torch
@@ -13,8 +13,6 @@ from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.mutation_score import lessons
 
-torch.set_num_threads(1)
-
 MEASURED = [
     pytest.param(name, item, id=item.name, marks=pytest.mark.full if item.name == "language_model_logits" else ())
     for name in lessons()
@@ -24,12 +22,12 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("lesson", "exercise"), MEASURED)
-def test_clumsy_trained_models_fail_for_what_they_return_and_are_given_no_name(lesson, exercise):
+def test_distorted_outputs_of_trained_models_fail_without_a_named_mistake(lesson, exercise):
     key = make_key(lesson, exercise, 100, False, None, 0)
     best = best_outputs(exercise, key.cases)
 
-    def right(asked):
-        (output,) = (out for case, out in zip(key.cases, best, strict=True) if alike(case.args[0], asked))
+    def right(inputs):
+        (output,) = (out for case, out in zip(key.cases, best, strict=True) if alike(case.args[0], inputs))
         return output
 
     def alike(a, b):

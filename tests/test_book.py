@@ -1,4 +1,4 @@
-"""The web edition: what its pages show and hide, and the whole site in a browser, which asks nothing of anyone else."""
+"""The web edition: what its pages show and hide, and the full site in a browser, without requests to other hosts."""
 
 import contextlib
 import dataclasses
@@ -32,13 +32,13 @@ KNOWN = {"lesson-5": "05_masking", "lesson-7": "07_value_weighting", "exercise-7
 OPENED = "index 03_query_key/03_query_key 07_value_weighting/07_value_weighting docs/glossary docs/teaching".split()
 
 NUMBERED = re.compile(r"(^|/)\d\d")
-# 640 px is a screen of 1280 at 200%.
+# 640 px is a screen of 1280 px at 200% zoom.
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 900, 640, 390)]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """(a lesson's page without answers, with them, the folder of its pictures)."""
+    """(a lesson's page without answers, its page with answers, the folder of its pictures)."""
     folder = tmp_path_factory.mktemp("pages")
     return (
         lesson_page(course(), LESSON, folder / "out", False),
@@ -51,7 +51,7 @@ def text_of(notebook) -> str:
     return "\n".join(cell.source for cell in notebook.cells)
 
 
-def test_a_page_gives_no_answer_away_and_one_for_teachers_gives_all(pages):
+def test_only_a_teachers_page_shows_the_answers(pages):
     without, answers, _ = (text_of(page) if index < 2 else page for index, page in enumerate(pages))
     lesson = read_lesson(course(), LESSON)
     lines = {line for source in lesson.answers.values() for line in solution_lines(source) if len(line) > 25}
@@ -66,7 +66,7 @@ def test_a_page_gives_no_answer_away_and_one_for_teachers_gives_all(pages):
     assert "BEGIN SOLUTION" not in answers and "### END" not in without
 
 
-def test_a_page_leaves_out_what_is_not_for_reading(pages):
+def test_a_page_hides_checks_set_up_and_predicted_outputs(pages):
     page = pages[0]
     assert not re.search(r"^(check\(|set_up\(|def set_up|progress\(\)$)", text_of(page), re.MULTILINE)
     assert "quiz_1 =" not in text_of(page) and "- **a**" in text_of(page)
@@ -83,7 +83,7 @@ def test_a_page_leaves_out_what_is_not_for_reading(pages):
     assert guessed and all("hide-output" in tags for tags in guessed)
 
 
-def test_figures_are_files_with_anchors_and_keep_their_words(pages):
+def test_figures_are_files_with_anchors_and_alt_texts(pages):
     page, folder = pages[0], pages[2] / "out"
     shown = "".join(
         output.data.get("text/html", "")
@@ -102,14 +102,14 @@ def test_figures_are_files_with_anchors_and_keep_their_words(pages):
     assert "The controls work in the notebook." in shown
 
 
-def test_a_forks_page_opens_in_colab_and_lab_and_loads_no_badge(tmp_path):
+def test_a_forks_page_links_to_colab_and_binder_without_badges(tmp_path):
     fork = dataclasses.replace(course(), owner="ada", repository="attention")
     shown = text_of(lesson_page(fork, LESSON, tmp_path / "pictures", False))[:1500]
     assert "colab.research.google.com/github/ada/attention/" in shown and "labpath=notebooks%2F05_masking" in shown
     assert "badge" not in shown and "<img" not in shown and "![" not in shown
 
 
-def test_references_are_links_where_they_lead_somewhere():
+def test_references_become_links_if_their_target_exists():
     left = "`` lesson 5 `a` ``: $lesson 5$, [lesson 5](x), Figure 7.4."
     text = f"As lessons 5 and 7 say, see exercise 7.4, exercise 7.9 and {left}"
     assert with_references(text, KNOWN, "../", "07_value_weighting") == (
@@ -119,12 +119,12 @@ def test_references_are_links_where_they_lead_somewhere():
     )
 
 
-def test_the_map_has_a_link_and_its_arcs_for_each_lesson():
+def test_the_map_has_a_link_and_arcs_for_each_lesson():
     drawn = prerequisite_map({"00_a": "0. A", "01_b": "1. B & C"}, {"00_a": [], "01_b": ["00_a"]})
     assert drawn.count("<path") == 1 and "1. B &amp; C needs 0. A" in drawn and 'href="01_b/01_b.html"' in drawn
 
 
-def test_terms_read_well():
+def test_a_list_of_terms_becomes_a_glossary():
     assert with_terms("# G\n\n- **a, b**: One\n  two.\n- **c**: Three.\n") == (
         "# G\n\n::::{glossary}\na, b\n  One\n  two.\n\nc\n  Three.\n::::\n"
     )
@@ -132,7 +132,7 @@ def test_terms_read_well():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the whole site, made by the command; its explorers have few pictures, or it takes minutes."""
+    """The folder of the site, made by the command; with few pictures for its explorers, which would take minutes."""
     if find_spec("sphinx") is None:
         if os.environ.get("COURSE_CI"):
             pytest.fail("Sphinx is missing; the Makefile installs it with the extra `book`")
@@ -142,24 +142,24 @@ def site(tmp_path_factory):
         if not EVERY:
             patch.setattr(frames, "STATES", 9)
         with contextlib.redirect_stdout((folder / "printed.txt").open("w")) as printed:
-            assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
+            assert main(["book", "--to", str(folder)]) == 0, "Sphinx reported a problem"
         printed.close()
     return folder / "site"
 
 
 @pytest.mark.full
-def test_the_command_says_how_far_it_is(site):
-    """Each lesson is named as it is read, because reading them takes minutes; Sphinx comes after the last."""
+def test_the_command_reports_its_progress(site):
+    """Reading takes minutes, so each lesson is named before it is read, and Sphinx after the last one."""
     lines = (site.parent / "printed.txt").read_text().splitlines()
     lessons = course().lessons
-    told = [f"{number} of {len(lessons)}: {lesson.name}" for number, lesson in enumerate(lessons, 1)]
-    assert [line for line in lines if line in told] == told
-    assert lines.index(told[-1]) < lines.index("All lessons are read. Now Sphinx makes the pages.")
+    expected = [f"{number} of {len(lessons)}: {lesson.name}" for number, lesson in enumerate(lessons, 1)]
+    assert [line for line in lines if line in expected] == expected
+    assert lines.index(expected[-1]) < lines.index("All lessons are read. Now Sphinx makes the pages.")
     assert any(str(site) in line for line in lines)
 
 
 @pytest.mark.full
-def test_links_and_anchors_of_the_site_lead_somewhere(site):
+def test_all_links_and_anchors_of_the_site_exist(site):
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     anchors = {
         path: {html.unescape(name) for name in re.findall(r'\sid="([^"]+)"', text)} for path, text in pages.items()
@@ -181,11 +181,11 @@ def test_links_and_anchors_of_the_site_lead_somewhere(site):
         wanted = re.findall(r"^## (Exercise|Quiz) (\d+)\.(\d+)", text_of(text.notebook), re.MULTILINE)
         assert {f"{kind.lower()}-{a}-{b}" for kind, a, b in wanted} <= anchors[page]
         marked = r'<(pre|code|script|style|title)\b.*?</\1>|<(div|span) class="math.*?</\2>|<[^>]*>'
-        assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is not set"
+        assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is left"
         assert (page.parent / f"{lesson.name}.ipynb").is_file()
         assert f'<a href="{lesson.name}.ipynb" download>' in pages[page]
     size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
-    assert size < (30e6 if EVERY else 25e6)  # with all pictures of its explorers it has 4 MB more
+    assert size < (30e6 if EVERY else 25e6)  # all pictures of its explorers have 4 MB more
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -204,17 +204,17 @@ def served(site):
 
 @contextlib.contextmanager
 def watched_page():
-    """(a page, the errors and warnings in its console, the addresses that it asked for)."""
+    """Yield (page, errors and warnings in its console, addresses that it requested)."""
     with browser() as page:
-        errors, asked = [], []
-        page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+        errors, requested = [], []
+        page.on("console", lambda entry: errors.append(entry.text) if entry.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        yield page, errors, asked
+        page.on("request", lambda request: requested.append(request.url))
+        yield page, errors, requested
 
 
 def set_formulas(page) -> None:
-    """Wait until every formula of the open page is set, by MathJax itself, and none of them has an error."""
+    """Wait until MathJax has set every formula of the open page, and require that none has an error."""
     formulas = page.locator(".math").count()
     if formulas:
         page.wait_for_function("window.MathJax?.startup?.promise")
@@ -225,8 +225,8 @@ def set_formulas(page) -> None:
 
 
 @pytest.mark.full
-def test_the_site_in_a_browser(served):
-    with watched_page() as (page, errors, asked):
+def test_pages_work_in_a_browser_in_light_and_dark_and_at_all_widths(served):
+    with watched_page() as (page, errors, requested):
         for scheme, width in (("light", 1280), ("dark", 390)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
@@ -238,13 +238,13 @@ def test_the_site_in_a_browser(served):
                 set_formulas(page)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
                 cut = "[...document.querySelectorAll('pre')].some(p => p.scrollWidth > p.clientWidth && p.tabIndex < 0)"
-                assert not page.evaluate(cut), f"{name}: a keyboard does not reach the end of a line"
+                assert not page.evaluate(cut), f"{name}: the end of a line cannot be reached by keyboard"
                 assert faults(page) == [], name
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
                 for narrow in (320, 350, 370) if width == 390 else ():
                     page.set_viewport_size({"width": narrow, "height": 900})
-                    assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop stands alone"
+                    assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop begins a line"
                 page.set_viewport_size({"width": width, "height": 900})
         page.goto(urljoin(served, "03_query_key/03_query_key.html#figure-3-6"))
         figure = page.locator("#figure-3-6 img")
@@ -253,12 +253,12 @@ def test_the_site_in_a_browser(served):
         page.goto(urljoin(served, "search.html?q=saturation"))
         page.wait_for_selector("#search-results a[href*='04_scaling']")
     assert errors == []
-    assert [address for address in asked if not address.startswith((served, "data:"))] == []
+    assert [address for address in requested if not address.startswith((served, "data:"))] == []
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("width, height", [(1280, 800), (390, 844)])
-def test_the_first_screen_says_what_it_is_and_shows_attention(site, width, height):
+def test_the_first_screen_introduces_the_course_and_shows_attention(site, width, height):
     with browser(width, height) as page:
         page.goto((site / "index.html").as_uri())
         page.wait_for_selector(".machine.awake")
@@ -274,7 +274,7 @@ def test_the_first_screen_says_what_it_is_and_shows_attention(site, width, heigh
         assert wide
 
 
-# What stands around formulas whose next letter, such as a full stop, stands in another line.
+# The text around formulas whose next character, such as a full stop, is on another line.
 ALONE = r"""() => [...document.querySelectorAll("span.math")].filter((set) => {
   const text = set.nextSibling;
   if (!/^\S/.test(text?.data ?? "")) return false;
@@ -292,7 +292,7 @@ def test_a_lesson_is_painted_within_a_second_from_disk(site):
     )
     spent = [math.inf]
     with browser() as page:
-        while min(spent) >= 1000 and len(spent) < 20:  # a busy machine is late now and then
+        while min(spent) >= 1000 and len(spent) < 20:  # a busy machine is sometimes late
             page.goto(lesson.as_uri(), wait_until="load")
             page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
             spent.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
@@ -301,9 +301,9 @@ def test_a_lesson_is_painted_within_a_second_from_disk(site):
 
 @pytest.mark.full
 @pytest.mark.timeout(3600 if EVERY else 600)
-def test_axe_finds_nothing_on_any_page(site, served):
-    """All folds are open. In CI each page has one of the looks; those that the test above opens are left to it, and of
-    lessons, which take seconds each, and tables of costs all but one table."""
+def test_every_page_is_accessible(site, served):
+    """All folds are open. Without COURSE_EVERY, each page has one of the looks. Pages of the test above, lessons, which
+    take seconds each, and all but one table of costs are skipped."""
     found = []
     names = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
     if not EVERY:
@@ -316,7 +316,7 @@ def test_axe_finds_nothing_on_any_page(site, served):
                 page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size({"width": width, "height": 900})
                 page.goto(urljoin(served, name), wait_until="load")
-                page.add_style_tag(content="* { animation: none !important }")  # folds fade in
+                page.add_style_tag(content="* { animation: none !important }")  # folds fade in otherwise
                 page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
                 set_formulas(page)
                 look = f"{name}, {scheme}, {width} px"
@@ -327,8 +327,8 @@ def test_axe_finds_nothing_on_any_page(site, served):
 
 
 @pytest.mark.full
-def test_on_paper_all_is_open_and_nothing_is_cut(served):
-    with browser(width=700) as page:  # a page of A4 is this wide
+def test_printed_pages_are_unfolded_and_complete(served):
+    with browser(width=700) as page:  # the width of A4
         for name in ("index", "04_scaling/04_scaling", "docs/glossary"):
             page.goto(urljoin(served, f"{name}.html"), wait_until="load")
             set_formulas(page)
@@ -344,7 +344,7 @@ def test_on_paper_all_is_open_and_nothing_is_cut(served):
                 assert not any(one.is_visible() for one in page.locator(left_out).all()), (name, left_out)
 
 
-# What sticks out at the right, or hides a part of itself behind a bar; not what is there for screen readers alone.
+# Elements that extend beyond the right edge or need a scroll bar, except those that only screen readers use.
 CUT = """[...document.querySelectorAll("article *")].filter((one) => one.getClientRects().length
   && getComputedStyle(one).clipPath == "none" && !one.closest("mjx-assistive-mml")
   && (one.getBoundingClientRect().right > innerWidth + 1
@@ -353,13 +353,13 @@ CUT = """[...document.querySelectorAll("article *")].filter((one) => one.getClie
 
 
 def explorers_of(lesson) -> list[str]:
-    """The ids of the explorers that the lesson's text calls."""
+    """Return the ids of the explorers that the lesson calls."""
     cells = [cell.source for cell in read_lesson(course(), lesson).notebook.cells if cell.cell_type == "code"]
     return [f"explorer-{call.replace('_', '-')}" for source in cells for call in CALL.findall(source)]
 
 
 def pictures_of(site, lesson, name) -> tuple[list[str], list[str]]:
-    """(all pictures of an explorer, their words)."""
+    """Return (all pictures of an explorer, their alt texts)."""
     script = (site / lesson.name / f"{name}.js").read_text(encoding="utf-8")
     return unpacked(re.search(r'= "([^"]+)"', script)[1])
 
@@ -382,9 +382,9 @@ def test_explorers_have_a_picture_for_each_state_of_their_controls(site, lesson)
 
 
 @pytest.mark.full
-def test_every_explorer_moves_by_keyboard_from_disk(site):
-    """Without a server: the picture, its words and what a screen reader says of a control change, within a frame."""
-    with watched_page() as (page, errors, asked):
+def test_every_explorer_works_by_keyboard_without_a_server(site):
+    """The picture, its alt text and the value that a screen reader reads change, the picture within a frame."""
+    with watched_page() as (page, errors, requested):
         page.route("**/tex-svg-full.js*", lambda route: route.fulfill(body=""))  # formulas take seconds
         for lesson in course().lessons:
             page.goto((site / lesson.name / f"{lesson.name}.html").as_uri(), wait_until="load")
@@ -399,12 +399,12 @@ def test_every_explorer_moves_by_keyboard_from_disk(site):
         page.wait_for_selector("#search-results a[href*='04_scaling']")
         page.wait_for_load_state("networkidle")
     assert errors == []
-    assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
+    assert [address for address in requested if not address.startswith(("file:", "data:", "blob:"))] == []
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("by", ["mouse", "touch"])
-def test_a_slider_moves_its_picture_by_mouse_and_by_touch(site, by):
+def test_a_slider_works_by_mouse_and_by_touch(site, by):
     lesson = course().lesson("04_scaling")
     with watched_page() as (page, _, _):
         own = page.context.browser.new_context(has_touch=by == "touch", viewport={"width": 390, "height": 800})
@@ -430,7 +430,7 @@ def test_a_slider_moves_its_picture_by_mouse_and_by_touch(site, by):
 
 
 def move_every_control(box, pictures, name):
-    """pictures: those of `pictures_of`."""
+    """Move every control of an explorer. pictures: the result of `pictures_of`."""
     looks, (pages, alts) = [look(box)], pictures
     for control in box.locator("input:enabled, select:enabled").all():
         kind, read = control.get_attribute("type") or "select", control.get_attribute("aria-valuetext")
@@ -445,14 +445,14 @@ def move_every_control(box, pictures, name):
         looks.append(look(box))
         if alts:
             shown = alts[state_of(box)], pages[state_of(box)]
-            assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: another state's picture"
-    assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: nothing moves"
-    told = "([box, words]) => box.querySelector('.said').textContent === words"
-    box.page.wait_for_function(told, arg=[box.element_handle(), looks[-1][0]])  # when it has come to rest
+            assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: of another state"
+    assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: no control changes it"
+    settled = "([box, words]) => box.querySelector('.said').textContent === words"
+    box.page.wait_for_function(settled, arg=[box.element_handle(), looks[-1][0]])  # once no further change follows
 
 
 def state_of(box) -> int:
-    """Which of its pictures an explorer shall show: the last control moves fastest."""
+    """Return the index of the picture that an explorer has to show; the last control varies fastest."""
     state = 0
     for control in box.locator("input:enabled, select:enabled").all():
         if control.get_attribute("type") == "range":
@@ -466,14 +466,14 @@ def state_of(box) -> int:
 
 
 def look(box) -> tuple[str, str]:
-    """(the words of an explorer's picture, where it comes from); an explorer without one shows only words."""
+    """Return (alt text, source) of an explorer's picture, or (text, "") if it shows only text."""
     image = box.locator(".shown img")
     if not image.count():
         return box.locator(".shown").inner_text(), ""
     return image.get_attribute("alt"), image.get_attribute("src")
 
 
-# Milliseconds from a slider's event until the new picture can be painted, of twenty steps up and down.
+# Milliseconds from a slider's event until the new picture is decoded, for twenty steps up and down.
 TIMES = """async (box) => {
   const slider = box.querySelector("input"), image = box.querySelector(".shown img"), spent = [];
   for (let i = 0, step = 1; i < 20; i++) {

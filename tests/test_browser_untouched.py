@@ -1,4 +1,4 @@
-"""Untouched lessons in JupyterLab in headless Chromium run to their ends; tests/test_colab.py runs them all."""
+"""Untouched lessons in JupyterLab in headless Chromium run to their ends; tests/test_colab.py runs all lessons."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from helpers.checking.key import load_keys
 from tests import lab
 
-# The first, one as most are, one that trains.
+# The first lesson, a typical one, and one with a training run.
 LESSONS = (
     "00_start_here",
     pytest.param("07_value_weighting", marks=pytest.mark.full),
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.xdist_group("browser_untouched"), pytest.mark.timeout(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """(the server's address, a page), where a training takes a few steps."""
+    """(the server's address, a page); training runs take only a few steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COURSE_QUICK", "1")
         with lab.course_in_lab(tmp_path_factory.mktemp("course")) as found:
@@ -31,7 +31,7 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
     lab.open_notebook(page, url, f"notebooks/{lesson}/{lesson}.ipynb")
     cells = lab.run_all(page)
     kinds = {name for _, name, _ in lab.errors(cells)}
-    # Lesson 0 fails one check on purpose, to show how the check talks.
+    # Lesson 0 fails one check on purpose, to show a message of the check.
     assert kinds <= {"NotAnswered", "NotImplementedError"} | ({"CheckFailed"} if lesson.startswith("00") else set())
     assert "NotAnswered" in kinds
     text = json.dumps([cell["outputs"] for cell in cells])
@@ -49,7 +49,7 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
 
 
 def answer_by_a_click(page, quiz):
-    """A button writes the choice into the learner's cell, whose comment stays, and the check answers to it."""
+    """A button writes the choice into the learner's cell and keeps its comment; the check responds to the choice."""
 
     def now(name):
         return next(cell for cell in page.evaluate(lab.OUTPUTS) if cell["id"] == name)

@@ -1,4 +1,4 @@
-"""`course build`: what it writes, what it refuses, and that solutions stay where they belong."""
+"""`course build`: what it writes, what it refuses, and that solutions do not leak into learners' files."""
 
 import ast
 import copy
@@ -53,7 +53,7 @@ def solution(lesson: str):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
-    """The small course, built once; tests only read it."""
+    """The small course, built once, which tests only read."""
     root = make_small_course(tmp_path_factory.mktemp("small") / "course")
     result = run_command(root, "build")
     assert result.returncode == 0, result.stderr
@@ -61,8 +61,8 @@ def small(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def own(small, tmp_path) -> Path:
-    """A copy of the built small course, to change."""
+def root(small, tmp_path) -> Path:
+    """A copy of the built small course, which a test may change."""
     return shutil.copytree(small, tmp_path / "course", symlinks=True)
 
 
@@ -77,7 +77,7 @@ def built_files(root: Path) -> dict[str, bytes]:
 
 @each_lesson
 def test_built_files_are_up_to_date(lesson, monkeypatch):
-    """All but the keys of answers, which take longest: tests/test_mutation_score.py makes those anew."""
+    """Without the keys of exercises, which take longest and are made again in tests/test_mutation_score.py."""
     home, own = course(), course().lesson(lesson)
     stored, listed = load_keys(lesson), load_answer_key(home, own)
     others = [item for item in (*listed.exercises, *getattr(listed, "quizzes", ())) if getattr(item, "metric", True)]
@@ -89,11 +89,11 @@ def test_built_files_are_up_to_date(lesson, monkeypatch):
     assert out_of_date(home, own) == []
 
 
-def test_no_built_file_is_left_over():
+def test_every_built_file_belongs_to_a_lesson():
     assert strays(course()) == []
 
 
-# One process for all lessons: nbgrader takes seconds to begin.
+# One process for all lessons, because nbgrader takes seconds to start.
 GENERATE = """
 import sys
 from nbgrader.apps import GenerateAssignmentApp
@@ -124,7 +124,7 @@ def released_by_nbgrader(tmp_path_factory):
 @pytest.mark.full
 @pytest.mark.xdist_group("released by nbgrader")
 @each_lesson
-def test_nbgrader_releases_the_same_bytes(lesson, released_by_nbgrader):
+def test_nbgrader_releases_the_same_bytes_as_the_build(lesson, released_by_nbgrader):
     released = released_by_nbgrader / lesson
     assert [path.name for path in released.iterdir()] == [f"{lesson}.ipynb"]
     ours = ROOT / "notebooks" / lesson / f"{lesson}.ipynb"
@@ -139,12 +139,12 @@ def test_building_again_gives_the_same_bytes(small, tmp_path):
     assert len(first) == 4 and first == second
 
 
-def test_no_run_keeps_outputs_of_unchanged_cells(own):
-    path = own / "solutions" / LESSON / f"{LESSON}.py"
+def test_building_without_execution_keeps_outputs_of_unchanged_cells(root):
+    path = root / "solutions" / LESSON / f"{LESSON}.py"
     text = TEXT.replace("## A picture", "## A picture\n# One more line.")
     path.write_text(text.replace("check(halved)", "check(halved)  # now"), encoding="utf-8")
     before = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
-    build(*home_and_lesson(own), execute=False)
+    build(*home_and_lesson(root), execute=False)
     after = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
     assert "One more line." in after.cells[3].source
     for old, new in zip(before.cells, after.cells, strict=True):
@@ -153,7 +153,7 @@ def test_no_run_keeps_outputs_of_unchanged_cells(own):
 
 
 @each_lesson
-def test_cells_have_names_of_their_own(lesson):
+def test_cells_have_unique_ids_and_notebooks_a_current_format(lesson):
     notebook = student(lesson)
     ids = [cell["id"] for cell in notebook.cells]
     assert len(set(ids)) == len(ids)
@@ -163,7 +163,7 @@ def test_cells_have_names_of_their_own(lesson):
 
 
 @each_lesson
-def test_points_are_those_of_course_toml(lesson):
+def test_points_in_notebooks_are_those_of_course_toml(lesson):
     about = course().lesson(lesson)
     marked = [cell.metadata.get("nbgrader", {}) for cell in student(lesson).cells]
     points = {mark["grade_id"].removeprefix("check_"): mark["points"] for mark in marked if mark.get("grade")}
@@ -171,14 +171,14 @@ def test_points_are_those_of_course_toml(lesson):
 
 
 @each_lesson
-def test_each_quiz_is_answered_as_its_key_says(lesson):
+def test_each_quiz_of_the_solution_has_the_answer_of_its_key(lesson):
     answers = read_lesson(course(), course().lesson(lesson)).answers
     for name, key in load_keys(lesson).items():
         assert key.kind != "quiz" or f'{name} = "{key.correct}"' in answers[name], name
 
 
 @each_lesson
-def test_answers_may_raise_and_checks_are_locked(lesson):
+def test_answer_cells_may_raise_and_checks_are_locked(lesson):
     for cell in student(lesson).cells:
         mark = cell.metadata.get("nbgrader", {})
         if mark and cell.cell_type == "code" and mark["grade_id"] != "setup":
@@ -190,7 +190,7 @@ def test_answers_may_raise_and_checks_are_locked(lesson):
 
 
 @each_lesson
-def test_solution_runs_to_its_end(lesson, executed_solution):
+def test_the_solution_runs_to_its_end_and_is_stored_executed(lesson, executed_solution):
     ran = executed_solution(lesson)
     stored = solution(lesson)
     assert [cell.source for cell in ran.cells] == [cell.source for cell in stored.cells]
@@ -200,7 +200,7 @@ def test_solution_runs_to_its_end(lesson, executed_solution):
 
 
 @each_lesson
-def test_stored_solution_shows_every_figure_with_alt_text(lesson):
+def test_every_figure_of_the_solution_has_alt_text(lesson):
     figures = 0
     for cell in solution(lesson).cells:
         for output in cell.get("outputs", []):
@@ -212,8 +212,8 @@ def test_stored_solution_shows_every_figure_with_alt_text(lesson):
 
 
 @pytest.mark.parametrize("lesson", one_of(of_these(LESSONS, solved=True)))
-def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
-    monkeypatch.setenv("COURSE_QUICK", "1")  # trainings take a few steps
+def test_the_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "1")  # training runs take a few steps
     ran = run_notebook(course(), student(lesson), ROOT / "notebooks" / lesson, lesson, allow_errors=True)
     for cell in ran.cells:
         if cell.cell_type != "code":
@@ -233,8 +233,8 @@ def errors_of(cell) -> list[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("lesson", one_of(of_these(LESSONS, solved=True)))
-def test_cells_run_once_more_from_the_last_section_to_the_first(lesson, monkeypatch):
-    """A reader who goes back and runs an earlier cell again meets no name that stands for something else by then."""
+def test_sections_can_be_run_again_in_reverse_order(lesson, monkeypatch):
+    """A reader may run an earlier cell again, because no name has another meaning by then."""
     monkeypatch.setenv("COURSE_QUICK", "1")
     notebook = copy.deepcopy(solution(lesson))
     sections = [[]]
@@ -249,13 +249,13 @@ def test_cells_run_once_more_from_the_last_section_to_the_first(lesson, monkeypa
         cell["id"] = f"again-{cell['id']}"[:64]
     notebook.cells = [*once, *again]
     ran = run_notebook(course(), notebook, ROOT / "solutions" / lesson, lesson, allow_errors=True).cells
-    first = {cell.source: errors_of(cell) for cell in ran[: len(once)]}  # a quick training may be too short for a check
+    first = {cell.source: errors_of(cell) for cell in ran[: len(once)]}  # a short training run may fail a check
     assert [cell["id"] for cell in ran[len(once) :] if errors_of(cell) != first[cell.source]] == []
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "axes.plot([1, 2])",
@@ -275,17 +275,17 @@ def test_cells_run_once_more_from_the_last_section_to_the_first(lesson, monkeypa
     ],
     ids=["a cell that raises", "a check that fails", "a figure without alt text"],
 )
-def test_what_fails_in_the_solution_stops_the_build(own, old, new, said):
-    (own / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
-    result = run_command(own, "build")
-    assert result.returncode == 2 and said in result.stderr and "Traceback" not in result.stderr
+def test_a_failure_in_the_solution_stops_the_build(root, old, new, message):
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
+    result = run_command(root, "build")
+    assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
 
 
-# One hand: the template, and the figures of a learner's notebook
+# The template of lessons, and the figures of a learner's notebook
 
 
 def text_of(*cells, exercises=(), points=None):
-    """A lesson's text of these markdown cells, after its map."""
+    """Return a lesson's text with these Markdown cells after its map."""
     lesson = Lesson("04_tiny", "Tiny", 10, points or {})
     made = [new_code_cell('transformer_map("04_tiny")'), *(new_markdown_cell(cell) for cell in cells)]
     return LessonText(lesson, new_notebook(cells=made), dict.fromkeys(exercises, ""))
@@ -296,7 +296,7 @@ TIME = "# 4. Tiny\n\n**Core:** about 10 minutes"
 EXERCISE = "### Exercise 4.1 `twice`\n\nDifficulty 1 of 5 · Importance 2 of 5 · 10 minutes · 8 points"
 
 
-def test_a_lesson_in_the_template_passes():
+def test_a_lesson_that_follows_the_template_passes():
     assert list(template_problems(text_of(TIME, EXERCISE, ENDS, exercises=["twice"], points={"twice": 8}))) == []
 
 
@@ -309,15 +309,15 @@ def test_a_lesson_in_the_template_passes():
         ((TIME, EXERCISE, "## Why √d_k", ENDS), "raw notation"),
         ((TIME, EXERCISE, ENDS.replace("Recap", "Summary")), "in this order"),
         ((TIME.replace("10", "30"), EXERCISE, ENDS), "gives 04_tiny 30 minutes"),
-        ((TIME.replace("10", "12"), EXERCISE, ENDS), "gives 04_tiny 12 minutes"),  # a tenth more may be told
+        ((TIME.replace("10", "12"), EXERCISE, ENDS), "gives 04_tiny 12 minutes"),  # only 10% more is allowed
         ((TIME.replace("10", "130"), EXERCISE, ENDS), "at most 100 minutes"),
         ((TIME, EXERCISE, "The sum is\n0. It stays there.", ENDS), "would begin a list"),
         ((TIME, EXERCISE, "## Quiz 4.2", ENDS), "its quizzes"),
     ],
 )
-def test_what_the_template_refuses(cells, says):
-    told = list(template_problems(text_of(*cells, exercises=["twice"], points={"twice": 8})))
-    assert any(says in sentence for sentence in told), told
+def test_a_lesson_that_deviates_from_the_template_is_refused(cells, says):
+    problems = list(template_problems(text_of(*cells, exercises=["twice"], points={"twice": 8})))
+    assert any(says in sentence for sentence in problems), problems
 
 
 BONUS = EXERCISE.replace("Difficulty", "**Extra** · Difficulty").replace("points", "bonus points")
@@ -333,13 +333,13 @@ QUIZ = "## Quiz 4.1\n\n- **a** one\n- **b** two"
         (BONUS, QUIZ.replace("**b**", "**c**"), "needs its options as a list"),
     ],
 )
-def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options(bonus, quiz, says):
+def test_the_template_for_bonus_exercises_and_quizzes(bonus, quiz, says):
     text = text_of(TIME, bonus, quiz, ENDS, exercises=["twice", "quiz_1"])
-    told = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
-    assert [sentence for sentence in told if says in sentence], told
+    problems = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
+    assert [sentence for sentence in problems if says in sentence], problems
 
 
-def test_figures_that_need_no_answer_are_kept():
+def test_a_learners_notebook_keeps_figures_that_need_no_answer():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
         "figures.spread()": "",
@@ -355,8 +355,8 @@ def test_figures_that_need_no_answer_are_kept():
     assert kept == {index: below for index, below in enumerate(sources.values(), 1) if below is not None}
 
 
-def test_an_untouched_notebook_has_the_first_picture_of_an_explorer():
-    """And of one that shows a trained model not the pictures that the web edition needs."""
+def test_a_learners_notebook_keeps_the_first_picture_of_an_explorer():
+    """It does not keep the further pictures that the web edition needs."""
     page = '<img alt="words" src="b">'
     data = {"text/html": page, "text/plain": "<IPython.core.display.HTML object>", KIND: "{}"}
     shown = new_output("display_data", data)
@@ -369,8 +369,8 @@ def test_an_untouched_notebook_has_the_first_picture_of_an_explorer():
 
 
 @each_lesson
-def test_each_explorer_is_seen_before_it_runs(lesson):
-    """In the learner's notebook, with its words; the picture is the solution's."""
+def test_each_explorer_shows_a_picture_before_it_runs(lesson):
+    """It is the solution's picture with its alt text."""
     solved = {cell["id"]: cell for cell in solution(lesson).cells}
     explorers = [cell for cell in student(lesson).cells if cell.cell_type == "code" and CALL.search(cell.source)]
     assert explorers
@@ -382,17 +382,17 @@ def test_each_explorer_is_seen_before_it_runs(lesson):
 
 
 @pytest.mark.parametrize(
-    ("asked", "then", "kept"),
+    ("question", "answer", "kept"),
     [
         ("**Predict before you run.** Which wins?", "Read it row by row.", {3: ""}),
         ("Work it out before you\nrun the cell.", "It is the third.", {3: ""}),
         ("The model predicts a word.", "Here is another.", {1: "", 3: ""}),
     ],
 )
-def test_a_figure_that_answers_a_prediction_is_not_kept(asked, then, kept):
+def test_a_learners_notebook_omits_figures_that_answer_a_prediction(question, answer, kept):
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     cells = []
-    for text in (asked, then):
+    for text in (question, answer):
         cells += [new_markdown_cell(text), new_code_cell("figures.spread()", outputs=[shown])]
     assert given_figures(new_notebook(cells=cells)) == kept
 
@@ -401,7 +401,7 @@ NBGRADER = {"grade_id": "scaled_scores", "solution": True, "grade": False}
 
 
 @each_lesson
-def test_a_student_notebook_is_small(lesson):
+def test_a_learners_notebook_is_small(lesson):
     assert (ROOT / "notebooks" / lesson / f"{lesson}.ipynb").stat().st_size < 800_000
 
 
@@ -415,11 +415,11 @@ def home_and_lesson(root: Path):
     return home, home.lessons[0]
 
 
-def test_check_passes_on_what_was_just_built(own):
-    before = built_files(own)
-    result = run_command(own, "build", "--check")
+def test_check_passes_right_after_a_build(root):
+    before = built_files(root)
+    result = run_command(root, "build", "--check")
     assert (result.returncode, result.stdout) == (0, "1 lesson is up to date.\n"), result.stdout + result.stderr
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
 @pytest.mark.parametrize(
@@ -436,23 +436,23 @@ def test_check_passes_on_what_was_just_built(own):
     ],
     ids=["text", "solution", "hint", "case", "blocks", "student notebook", "solution notebook", "points"],
 )
-def test_check_lists_what_is_out_of_date(own, change, stale):
+def test_check_lists_what_is_out_of_date(root, change, stale):
     file, old, new = change
-    path = own / file
+    path = root / file
     content = path.read_text(encoding="utf-8")
     assert old in content
     path.write_text(content.replace(old, new), encoding="utf-8")
-    before = built_files(own)
-    listed = out_of_date(*home_and_lesson(own))
+    before = built_files(root)
+    listed = out_of_date(*home_and_lesson(root))
     assert sorted(name for name in PLACES if any(f"{name}/" in item for item in listed)) == sorted(stale), listed
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
-def test_check_exits_with_1_and_prints_the_list_and_what_belongs_to_no_lesson(own):
-    (own / "helpers" / "blocks" / f"{LESSON}.py").unlink()
-    (own / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
-    (own / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
-    result = run_command(own, "build", "--check")
+def test_check_exits_with_1_and_lists_outdated_and_superfluous_files(root):
+    (root / "helpers" / "blocks" / f"{LESSON}.py").unlink()
+    (root / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
+    (root / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
+    result = run_command(root, "build", "--check")
     assert result.returncode == 1
     assert sorted(result.stdout.splitlines()[1:]) == [
         "  helpers/answer_keys/09_encoder_block.npz (belongs to no lesson)",
@@ -482,7 +482,7 @@ def test_check_exits_with_1_and_prints_the_list_and_what_belongs_to_no_lesson(ow
         ({"a": 1.0}, {"a": 1.0001}, False),
     ],
 )
-def test_keys_are_the_same_up_to_the_last_bits(a, b, equal):
+def test_keys_are_equal_up_to_rounding(a, b, equal):
     assert same(a, b, SAME_INPUTS) is equal
 
 
@@ -503,26 +503,26 @@ WRITTEN = sketched(NOISE)
         (WRITTEN, NOISE.double(), False),
     ],
 )
-def test_a_mistake_of_rounding_may_differ_from_processor_to_processor(a, b, equal):
+def test_outputs_of_mistakes_may_differ_more_between_processors(a, b, equal):
     assert isinstance(WRITTEN, Stub) and same(a, b, SAME_INPUTS | MISTAKES) is equal
 
 
 @pytest.mark.full
-def test_another_processor_finds_nothing_out_of_date(own):
-    before = built_files(own)
-    environment = os.environ | {"PYTHONPATH": str(own), "ATEN_CPU_CAPABILITY": "default"}
+def test_on_another_processor_nothing_is_out_of_date(root):
+    before = built_files(root)
+    environment = os.environ | {"PYTHONPATH": str(root), "ATEN_CPU_CAPABILITY": "default"}
     for arguments in (["--check"], ["--no-run"]):
         command = [sys.executable, "-m", "helpers", "build", *arguments]
-        result = subprocess.run(command, cwd=own, env=environment, capture_output=True, text=True)
+        result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
         assert result.returncode == 0, result.stdout
-    assert built_files(own) == before
+    assert built_files(root) == before
 
 
-# Solutions stay where they belong
+# Solutions do not leak
 
 
 class Solution:
-    """What would give an answer cell away: what it returns, and each two statements in a row, in a normal form."""
+    """What would give an answer away: its return values, and all pairs of successive statements, in a normal form."""
 
     def __init__(self, source: str):
         tree = ast.parse(source)
@@ -540,13 +540,13 @@ def pairs_of_statements(tree: ast.AST) -> set[tuple[str, str]]:
     return {pair for pair in pairs if not pair[0].startswith(("'", '"', "super()"))}
 
 
-@functools.cache  # three tests of each lesson ask
+@functools.cache  # three tests of each lesson use it
 def solutions_of(lesson: str) -> dict[str, Solution]:
     text = read_lesson(course(), course().lesson(lesson))
     return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}
 
 
-@functools.cache  # the same files are searched for every answer of every lesson
+@functools.cache  # the same files are searched for all answers
 def expressions_and_pairs(source: str) -> tuple[set[str], set[tuple[str, str]]]:
     tree = ast.parse(source)
     return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}, pairs_of_statements(tree)
@@ -563,7 +563,7 @@ def found_in_prose(answer: Solution, prose: str) -> list[str]:
     return sorted(text for text in whole if re.sub(r"\s+", "", text) in squeezed)
 
 
-def test_the_search_for_solutions_finds_them():
+def test_the_search_finds_solutions_in_code_and_prose():
     answer = Solution(TEXT.split('"solution": "scaled_scores"}\n')[1].split("\n# %%")[0])
     assert found_in_code(answer, "def f(Q, K, width):\n    return Q @ K.transpose(-2,-1)  /  math.sqrt(width)")
     assert found_in_code(answer, "width = Q.shape[-1]\nreturn_value = 1") == []
@@ -571,14 +571,14 @@ def test_the_search_for_solutions_finds_them():
 
 
 @each_lesson
-def test_student_notebook_holds_no_solution(lesson):
+def test_learners_notebooks_contain_no_solution(lesson):
     notebook = student(lesson)
     answers = solutions_of(lesson)
     leaks, bug_hunt = [], False
     for cell in notebook.cells:
         assert "BEGIN SOLUTION" not in cell.source and "END SOLUTION" not in cell.source
         if cell.cell_type == "markdown" and headings(cell.source):
-            bug_hunt = "find the bug" in cell.source.lower()  # shows published code, all but one line of it right
+            bug_hunt = "find the bug" in cell.source.lower()  # shows published code, which is right except for one line
         if is_answer(cell):
             assert re.search(r"raise NotImplementedError|^\w+ = None\b", cell.source, re.MULTILINE), cell["id"]
         look = found_in_code if cell.cell_type == "code" else found_in_prose
@@ -594,13 +594,13 @@ def test_student_notebook_holds_no_solution(lesson):
     assert all(text not in released for text in model_answers)
 
 
-@pytest.mark.xdist_group("learner's wing")  # read once, by one worker
+@pytest.mark.xdist_group("learner's wing")  # one worker reads the files
 @each_lesson
-def test_learners_wing_holds_no_solution(lesson):
+def test_helpers_for_learners_contain_no_solution(lesson):
     answers = solutions_of(lesson)
     leaks = []
     for path in learners_wing():
-        if "translator" in path.parts:  # the machine's own parts: an answer that is or calls one is refused
+        if "translator" in path.parts:  # an answer that is or calls one of these parts is refused
             continue
         source = path.read_text(encoding="utf-8")
         for name, answer in answers.items():
@@ -609,7 +609,7 @@ def test_learners_wing_holds_no_solution(lesson):
 
 
 @each_lesson
-def test_answer_key_holds_numbers_and_words_only(lesson):
+def test_answer_keys_contain_no_code(lesson):
     answers = solutions_of(lesson)
     with np.load(ROOT / "helpers" / "answer_keys" / f"{lesson}.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype.kind in "biufc" for name in stored.files)
@@ -618,7 +618,7 @@ def test_answer_key_holds_numbers_and_words_only(lesson):
     assert [text for answer in answers.values() for text in found_in_prose(answer, manifest)] == []
 
 
-def test_notebooks_folder_holds_notebooks_only():
+def test_the_notebooks_folder_contains_only_notebooks():
     paths = [path for path in (ROOT / "notebooks").rglob("*") if ".ipynb_checkpoints" not in path.parts]
     files = [path for path in paths if path.is_file()]
     assert files and all(path.suffix == ".ipynb" for path in files)
@@ -628,7 +628,7 @@ WINGS = ("authoring", "grading", "classroom")
 
 
 def learners_wing() -> list[Path]:
-    """Sources of the learner's wing, the blocks of finished lessons left out."""
+    """Return the sources that learners have, without the blocks of finished lessons."""
     paths = [path for path in (ROOT / "helpers").rglob("*.py") if not set(WINGS) & set(path.parts)]
     return [path for path in paths if not path.name[0].isdigit()]
 
@@ -636,15 +636,15 @@ def learners_wing() -> list[Path]:
 # Blocks
 
 
-def test_blocks_name_their_source_and_import_what_they_need(small):
+def test_blocks_name_their_source_and_import_only_what_they_need(small):
     source = (small / "helpers" / "blocks" / f"{LESSON}.py").read_text()
     assert source.startswith(f"# Made by `course build` from solutions/{LESSON}/{LESSON}.py; never edited here.\n")
     assert "import math" in source and "import torch" not in source and "SOLUTION" not in source
     assert defined_names(source) == {"scaled_scores", "halved"}
 
 
-def test_blocks_import_one_lesson_at_a_time_and_do_without_later_ones(own):
-    (own / "helpers" / "blocks" / "05_later.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
+def test_importing_a_block_loads_only_its_lesson(root):
+    (root / "helpers" / "blocks" / "05_later.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
     program = textwrap.dedent("""
         import sys
         from helpers.blocks import halved
@@ -654,11 +654,11 @@ def test_blocks_import_one_lesson_at_a_time_and_do_without_later_ones(own):
         except ImportError as error:
             print(error)
     """)
-    result = subprocess.run([sys.executable, "-c", program], cwd=own, capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
     assert result.stdout.startswith("1.5 False True\n") and "unheard_of" in result.stdout, result.stderr
 
 
-def test_helpers_import_no_torch():
+def test_importing_helpers_does_not_import_torch():
     program = (
         "import sys, helpers\nfrom helpers import at_work, check, or_finished, progress\n"
         "print(all(map(callable, (at_work, check, or_finished, progress))), 'torch' in sys.modules)\n"
@@ -668,74 +668,64 @@ def test_helpers_import_no_torch():
     assert result.stdout == "True False\nTrue\n", result.stderr
 
 
-def test_one_version_everywhere():
+def test_package_course_and_tag_have_the_same_version():
     import tomllib
 
     packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert packaged == helpers.__version__
-    assert course().url or course().tag == f"v{packaged}"  # a fork counts its own tags
+    assert course().url or course().tag == f"v{packaged}"  # a fork has its own tags
 
 
 # Badges
 
 
-def test_a_named_repository_gives_badge_and_clone(own):
-    named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "somewhere"')
-    (own / "course.toml").write_text(named)
-    cells = read_lesson(*home_and_lesson(own)).notebook.cells
-    page = f"https://colab.research.google.com/github/someone/somewhere/blob/v0.1.0/notebooks/{LESSON}/{LESSON}.ipynb"
-    assert page in cells[0].source
-    assert f"https://mybinder.org/v2/gh/someone/somewhere/v0.1.0?labpath=notebooks%2F{LESSON}%2F" in cells[0].source
-    assert "'https://github.com/someone/somewhere', 'v0.1.0')" in next(c.source for c in cells if c["id"] == "setup")
-
-
-def test_a_fork_needs_its_owner_and_repository_in_the_course_file_alone(own, monkeypatch):
-    """Built with them, it is up to date ever after, whatever the environment says; without them no badge is left."""
-    readme = own / "README.md"
+def test_a_fork_needs_only_its_owner_and_repository_in_the_course_file(root, monkeypatch):
+    """Once built, it stays up to date whatever the environment says; without them all badges disappear."""
+    readme = root / "README.md"
     row = f"| [04](notebooks/{LESSON}/{LESSON}.ipynb) |"
     bare = "<!-- badges: made by `course build` -->\n<!-- end of badges -->\ngit clone <this repository> course\n"
     bare += f"{row} A tiny lesson | 5 |\n"
     named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "fork"')
-    (own / "course.toml").write_text(named.replace("v0.1.0", "v9"))
+    (root / "course.toml").write_text(named.replace("v0.1.0", "v9"))
     monkeypatch.setenv("COURSE_OWNER", "nobody")
-    home, lesson = home_and_lesson(own)
+    home, lesson = home_and_lesson(root)
     build(home, lesson, execute=False)
     readme.write_text(with_badges(bare, home))
-    assert out_of_date(*home_and_lesson(own)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
+    assert out_of_date(*home_and_lesson(root)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
     assert "git clone https://github.com/someone/fork course\n" in readme.read_text()
     assert readme.read_text().count("colab.research.google.com/github/someone/fork/blob/v9/notebooks") == 2
     assert re.search(
         r"\.ipynb\) \[!\[Open in Colab\]\(\S+/blob/v9/notebooks/\S+\) \| A tiny lesson \| 5 \|", readme.read_text()
     )
-    set_up = next(cell.source for cell in read_lesson(home, lesson).notebook.cells if cell["id"] == "setup")
-    # A fork's tag is its own; the version stays the course's, or every notebook would say that it is of another one.
+    cells = read_lesson(home, lesson).notebook.cells
+    page = f"https://colab.research.google.com/github/someone/fork/blob/v9/notebooks/{LESSON}/{LESSON}.ipynb"
+    assert page in cells[0].source
+    assert f"https://mybinder.org/v2/gh/someone/fork/v9?labpath=notebooks%2F{LESSON}%2F" in cells[0].source
+    set_up = next(cell.source for cell in cells if cell["id"] == "setup")
+    # The tag is the fork's but the version the course's, or every notebook would say that it belongs to another one.
     assert set_up.endswith(f", '{helpers.__version__}', 'https://github.com/someone/fork', 'v9')")
-    (own / "course.toml").write_text(COURSE)
-    assert with_badges(readme.read_text(), home_and_lesson(own)[0]) == bare
+    (root / "course.toml").write_text(COURSE)
+    home, lesson = home_and_lesson(root)
+    assert with_badges(readme.read_text(), home) == bare
+    assert "colab.research" not in read_lesson(home, lesson).notebook.cells[0].source
 
 
-@each_lesson
-def test_no_badge_without_a_repository(lesson):
-    if not course().url:
-        assert "colab.research" not in "".join(cell.source for cell in student(lesson).cells)
+# What it refuses
 
 
-# What it refuses, in words
-
-
-def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LESSON}.py") -> str:
-    """The sentence with which the changed lesson is refused."""
-    path = own / file
+def refusal(root: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LESSON}.py") -> str:
+    """Return the message with which the changed lesson is refused."""
+    path = root / file
     content = path.read_text(encoding="utf-8")
     assert old in content
     path.write_text(content.replace(old, new), encoding="utf-8")
     with pytest.raises(BuildError) as refused:
-        build(*home_and_lesson(own), execute=False)
+        build(*home_and_lesson(root), execute=False)
     return str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("def halved(x):", "def halved(x:", "04_tiny.py line 47: "),
         ('"solution": "halved"', '"answer": "halved"', "must be solution, grade or written"),
@@ -754,14 +744,14 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution is outside an answer cell"),
     ],
 )
-def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
+def test_a_lesson_that_breaks_a_rule_is_refused_with_a_message(tmp_path, old, new, message):
     assert old in TEXT
-    with pytest.raises(BuildError, match=re.escape(said)):
+    with pytest.raises(BuildError, match=re.escape(message)):
         blocks_source(read_lesson(*written(tmp_path / "course", COURSE, TEXT.replace(old, new))))
 
 
 def written(root: Path, toml: str, text: str):
-    """A course of these two files."""
+    """Write a course of these two files."""
     (root / "solutions" / LESSON).mkdir(parents=True)
     (root / "course.toml").write_text(toml)
     (root / "solutions" / LESSON / f"{LESSON}.py").write_text(text, encoding="utf-8")
@@ -769,7 +759,7 @@ def written(root: Path, toml: str, text: str):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("scaled_scores = 83", "scaled_scores = 80", "add up to 97, not to 100"),
         ("quiz_1 = 2", "quiz_2 = 2", "course.toml gives points for quiz_2"),
@@ -777,64 +767,63 @@ def written(root: Path, toml: str, text: str):
         ("halved = 5", "halved = 5\nquiz_1 = 2", "is under points and under bonus"),
     ],
 )
-def test_points_that_do_not_fit_are_refused_in_words(tmp_path, old, new, said):
-    with pytest.raises(BuildError, match=re.escape(said)):
+def test_points_that_do_not_fit_are_refused_with_a_message(tmp_path, old, new, message):
+    with pytest.raises(BuildError, match=re.escape(message)):
         read_lesson(*written(tmp_path / "course", COURSE.replace(old, new), TEXT))
 
 
-def test_all_that_is_wrong_is_said_at_once(own):
-    refusal(own, "check(halved)\n", "check(halved)" + "\n# more" * 30 + "\n")
-    (own / "course.toml").write_text(COURSE.replace("quiz_1 = 2", "quiz_2 = 2"))
-    told = refusal(own, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
+def test_all_problems_of_a_lesson_are_reported_at_once(root):
+    refusal(root, "check(halved)\n", "check(halved)" + "\n# more" * 30 + "\n")
+    (root / "course.toml").write_text(COURSE.replace("quiz_1 = 2", "quiz_2 = 2"))
+    problems = refusal(root, "Hint 2</summary>\n# Two", "Two</summary>\n# Two").splitlines()
     for words in ("31 lines", "halved needs two hints", "points for quiz_2", "no points for quiz_1"):
-        assert sum(words in sentence for sentence in told) == 1, told
-    assert len(told) == 4
+        assert sum(words in sentence for sentence in problems) == 1, problems
+    assert len(problems) == 4
 
 
-def test_all_that_is_wrong_with_a_key_is_said_at_once(own):
-    """A mistake that is right, and an exercise that could have no points."""
+def test_all_problems_of_an_answer_key_are_reported_at_once(root):
+    """A mistake that is right, and an exercise without a part that earns points."""
     key = f"solutions/{LESSON}/answer_key.py"
-    refusal(own, "/ Q.shape[-1]\n", "/ Q.shape[-1] ** 0.5\n", key)
-    refusal(own, "import Exercise", "import Case, Exercise", key)
+    refusal(root, "/ Q.shape[-1]\n", "/ Q.shape[-1] ** 0.5\n", key)
+    refusal(root, "import Exercise", "import Case, Exercise", key)
     halved = "tensor_cases(lambda dtype, *lead: (draw.normal(*lead, 5, dtype=dtype),))"
-    told = refusal(own, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
-    assert len(told) == 2, told
-    assert "scaled_scores: the mistake divided_by_width agrees with the solution on every case" in told[0]
-    assert "halved: no case is of part 'values'" in told[1]
-    twice = refusal(own, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
+    first, second = refusal(root, halved, "[Case((draw.normal(5),), part='d = 5')]", key).splitlines()
+    assert "scaled_scores: the mistake divided_by_width agrees with the solution on every case" in first
+    assert "halved: no case is of part 'values'" in second
+    twice = refusal(root, "quizzes =", "exercises.append(exercises[-1])\nquizzes =", key)
     assert twice == f"{key} describes halved twice. Keep one of them."
 
 
-def test_all_edits_that_do_not_fit_and_a_quiz_option_without_explanation_are_said_at_once(own):
+def test_all_edits_that_do_not_fit_and_unexplained_quiz_options_are_reported_at_once(root):
     quiz = "# ### Quiz 4.1\n#\n# - **a** one\n# - **b** two\n# - **c** three\n"
-    told = refusal(own, "# ### Quiz\n", quiz)
+    problems = refusal(root, "# ### Quiz\n", quiz)
     key = f"solutions/{LESSON}/answer_key.py"
-    assert told == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
+    assert problems == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
     edits = "Q -> K\n            Why?\n        other: other\n            elsewhere -> here\n            Why?\n"
     old = "What is its standard deviation?\n    ''', divided_by_width=divided_by_width"
-    told = refusal(own, old, f"{edits}    '''", key).splitlines()
-    assert len(told) == 3 and told[0].endswith("explains ['a', 'b'].")
-    assert "'Q' of divided_by_width occurs 4 times in the solution with its docstring, not once." in told[1]
-    assert "'elsewhere' of other occurs 0 times" in told[2]
+    problems = refusal(root, old, f"{edits}    '''", key).splitlines()
+    assert len(problems) == 3 and problems[0].endswith("explains ['a', 'b'].")
+    assert "'Q' of divided_by_width occurs 4 times in the solution with its docstring, not once." in problems[1]
+    assert "'elsewhere' of other occurs 0 times" in problems[2]
 
 
-def test_only_what_changed_is_run(own):
-    """A solution notebook is executed again where its code has changed, or what that code uses."""
-    home, lesson = home_and_lesson(own)
-    path, room = own / "solutions" / LESSON / f"{LESSON}.py", own / "helpers" / "drawing" / "style.py"
+def test_a_solution_is_executed_again_only_if_its_code_changed(root):
+    """Its own code, or code of helpers that it uses."""
+    home, lesson = home_and_lesson(root)
+    path, style = root / "solutions" / LESSON / f"{LESSON}.py", root / "helpers" / "drawing" / "style.py"
     notebook = path.with_suffix(".ipynb")
     first, later = notebook.stat().st_mtime, time.time() + 60
     assert not must_run(home, read_lesson(home, lesson).notebook, notebook)
-    os.utime(room, (later, later))
+    os.utime(style, (later, later))
     assert must_run(home, read_lesson(home, lesson).notebook, notebook)
-    os.utime(room, (first - 1, first - 1))
+    os.utime(style, (first - 1, first - 1))
     path.write_text(TEXT.replace("## A picture", "## A drawing"), encoding="utf-8")
     assert not must_run(home, read_lesson(home, lesson).notebook, notebook)
     path.write_text(TEXT.replace("axes.plot([1, 2])", "axes.plot([1, 3])"), encoding="utf-8")
     assert must_run(home, read_lesson(home, lesson).notebook, notebook)
 
 
-def test_a_broken_course_file_is_refused_in_words(tmp_path):
+def test_a_broken_course_file_is_refused_with_a_message(tmp_path):
     path = tmp_path / "course.toml"
     path.write_text('owner = "')
     with pytest.raises(CourseError, match="is not valid TOML"):
@@ -844,20 +833,20 @@ def test_a_broken_course_file_is_refused_in_words(tmp_path):
         read(path, tmp_path)
 
 
-def test_an_unknown_lesson_is_refused_with_the_known_ones(capsys):
+def test_an_unknown_lesson_is_refused_with_a_list_of_lessons(capsys):
     assert main(["build", "99_magic"]) == 2
     assert capsys.readouterr().err == f"There is no lesson '99_magic'. The lessons are: {', '.join(LESSONS)}.\n"
 
 
-def test_a_lesson_without_its_files_is_refused_in_words(own):
+def test_a_lesson_without_its_files_is_refused_with_a_message(root):
     for name in ("answer_key.py", f"{LESSON}.py"):
-        (own / "solutions" / LESSON / name).unlink()
-        result = run_command(own, "build", "--no-run")
+        (root / "solutions" / LESSON / name).unlink()
+        result = run_command(root, "build", "--no-run")
         assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/{name} is missing.")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("exercises = [", "exercises = [[", "answer_key.py line "),
         (
@@ -872,5 +861,5 @@ def test_a_lesson_without_its_files_is_refused_in_words(own):
         ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),
     ],
 )
-def test_an_answer_key_that_does_not_fit_is_refused_in_words(own, old, new, said):
-    assert said in refusal(own, old, new, f"solutions/{LESSON}/answer_key.py")
+def test_an_answer_key_that_does_not_fit_is_refused_with_a_message(root, old, new, message):
+    assert message in refusal(root, old, new, f"solutions/{LESSON}/answer_key.py")

@@ -1,4 +1,4 @@
-"""What the check says of right, wrong and strange answers to one small exercise."""
+"""The check's verdicts on right, wrong and unusual answers to a small exercise."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ LESSON = "50_test"
 
 
 def weights_of(Q, K):
-    """Attention weights without a library softmax: the reference of these tests."""
+    """Attention weights without a library softmax, the reference of these tests."""
     scores = Q @ K.transpose(-2, -1)
     scores = scores - scores.max(-1, keepdim=True).values
     return scores.exp() / scores.exp().sum(-1, keepdim=True)
@@ -69,7 +69,7 @@ def verdict(key, answer):
     return decide(key, observe_all(answer, key.cases, key.facts))
 
 
-def test_a_right_answer_gets_everything_and_says_what_holds(key):
+def test_a_right_answer_gets_all_points_and_a_list_of_its_parts(key):
     found = verdict(key, weights_of)
     assert (found.passed, found.points, found.mistake) == (True, 20, None)
     line = "values · any leading dimensions · dtype kept · inputs unchanged · gradient flows · large scores"
@@ -84,7 +84,7 @@ def test_a_known_mistake_is_named_with_its_hint(key):
     assert 'alt="rows: query, columns: key; ' in as_html(found)
 
 
-def test_half_right_says_what_it_looks_like_then_what_is_right(key):
+def test_a_partly_right_answer_is_told_its_mistake_and_its_parts(key):
     found = verdict(key, unstable)
     lines = as_text(found).splitlines()
     assert found.mistake == "unstable" and 0 < found.points < 20
@@ -146,14 +146,14 @@ def unanswered(Q, K):
         (unanswered, "not_answered", "not answered yet"),
     ],
 )
-def test_strange_answers(key, answer, mistake, says):
+def test_unusual_wrong_answers_are_explained(key, answer, mistake, says):
     found = verdict(key, answer)
     assert not found.passed
     assert found.mistake == mistake
     assert says in as_text(found) + as_html(found)
 
 
-def test_prints_are_no_mistake(key, capsys):
+def test_printing_is_allowed_and_hidden(key, capsys):
     assert verdict(key, flood).passed
     assert capsys.readouterr().out == ""
 
@@ -165,7 +165,7 @@ def imported(Q, K):
 
 
 def softmax(scores):
-    """A learner's own helper may have any name. torch.softmax in a docstring is no call."""
+    """A learner's helper may have this name, and torch.softmax in a docstring is not a call."""
     powers = (scores - scores.amax(-1, keepdim=True)).exp()  # like torch.softmax
     return powers / powers.sum(-1, keepdim=True)
 
@@ -178,7 +178,7 @@ def through_scipy(Q, K):
     return scipys(Q @ K.mT)
 
 
-scipys.__module__, scipys.__name__ = "scipy.special", "softmax"  # as if it were installed
+scipys.__module__, scipys.__name__ = "scipy.special", "softmax"  # as if SciPy were installed
 
 
 FORBIDDEN = {
@@ -194,17 +194,17 @@ TRACED = torch.jit.trace(lambda x: torch.softmax(x, -1), torch.zeros(2, 2), chec
 
 
 @pytest.mark.parametrize("answer", FORBIDDEN.values(), ids=FORBIDDEN)
-def test_forbidden_calls_are_seen_in_every_form(key, answer):
+def test_forbidden_calls_are_detected_in_every_form(key, answer):
     found = verdict(key, answer)
     assert (found.mistake, found.points) == ("forbidden_call", 0)
     assert "is the answer to this exercise; build it from exp and sum." in as_text(found)
 
 
-def test_a_helper_of_the_same_name_is_the_learners_own(key):
+def test_a_learners_helper_may_have_a_forbidden_name(key):
     assert verdict(key, lambda Q, K: softmax(Q @ K.mT)).passed
 
 
-def test_autograd_is_seen_under_any_name_and_vmap_is_none():
+def test_autograd_is_detected_under_any_name_and_vmap_is_allowed():
     def twice(x):
         return 2 * x
 
@@ -220,9 +220,9 @@ def test_autograd_is_seen_under_any_name_and_vmap_is_none():
         assert verdict(made, forbidden).mistake == "forbidden_call"
 
 
-def test_what_must_raise():
+def test_a_required_error_needs_the_right_class_and_message():
     class Unknown(KeyError):
-        """A learner's own class of the right kind."""
+        """A learner's own subclass of the required error."""
 
     def raising(error):
         def find(word, words):
@@ -240,12 +240,12 @@ def test_what_must_raise():
     made = make_key(LESSON, exercise, 10, False, find, 0)
     assert verdict(made, find).passed
     assert verdict(made, raising(lambda word, _: Unknown(word))).passed
-    for answer, said in (
+    for answer, message in (
         (lambda word, words: words.get(word, 0), "expected a KeyError"),
         (raising(lambda *_: KeyError("unknown word")), "should name 'pizza'\n"),
         (raising(lambda word, words: KeyError(f"{word} is not in {words}")), "should name only 'pizza'"),
     ):
-        assert said in as_text(verdict(made, answer))
+        assert message in as_text(verdict(made, answer))
 
 
 def test_a_module_is_judged_with_given_weights():
@@ -291,7 +291,7 @@ def test_a_module_is_judged_with_given_weights():
     assert "plain" not in as_text(verdict(made, renamed))
 
 
-def test_keys_come_back_as_they_were_saved(key, tmp_path):
+def test_keys_survive_saving_and_contain_no_code(key, tmp_path):
     save_keys(tmp_path / "a.npz", [key])
     save_keys(tmp_path / "b.npz", [key])
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -308,8 +308,8 @@ def test_a_key_whose_reference_fails_is_refused():
         make_key(LESSON, EXERCISE, 20, False, in_place, 0)
 
 
-def test_cases_that_show_a_mistake_by_chance_are_drawn_until_they_do():
-    """Half of all draws show it; one that no draw shows is no mistake."""
+def test_cases_are_drawn_again_until_they_show_every_mistake():
+    """Half of all draws show the mistake. If no draw shows it, it is not a mistake."""
 
     def doubled(x):
         return x + x
@@ -328,14 +328,14 @@ def test_cases_that_show_a_mistake_by_chance_are_drawn_until_they_do():
         make_key(LESSON, exercise(lambda x: 2 * x), 20, False, doubled, 0)
 
 
-def test_fresh_seeds_draw_fresh_numbers():
+def test_other_seeds_draw_other_numbers():
     assert not torch.equal(Draw(1).normal(3), Draw(2).normal(3))
     assert torch.equal(Draw(1).normal(3), Draw(1).normal(3))
     assert Facts("a", "b").time_limit > 0
 
 
 @pytest.mark.parametrize("lesson, name", [("09_encoder_block", "EncoderBlock"), ("12_language_model", "GPT")])
-def test_plain_calls_are_watched_and_of_each_scenario_the_first(lesson, name, monkeypatch):
+def test_forbidden_calls_are_watched_in_plain_calls_and_the_first_of_each_scenario(lesson, name, monkeypatch):
     key, watched = load_keys(lesson)[name], []
 
     def noted(answer, case, facts, **more):
@@ -346,21 +346,21 @@ def test_plain_calls_are_watched_and_of_each_scenario_the_first(lesson, name, mo
     observe_all(None, key.cases, key.facts)
     vias = [case.via for case in key.cases]
     assert watched == [via in (None, "module") or via not in vias[:number] for number, via in enumerate(vias)]
-    assert len(watched) > len(set(vias)), "nothing was asked twice"
+    assert len(watched) > len(set(vias)), "no scenario occurs twice"
 
 
-def test_three_parts_are_told_in_full_and_the_others_by_their_names():
+def test_three_failed_parts_are_shown_in_full_and_others_by_name():
     parts = [Part(VALUES, True), *(Part(f"part {n}", False, f"seen {n}") for n in range(4))]
-    told = as_text(Verdict("weights_of", 8, 20, False, parts=parts)).splitlines()
-    assert told[2:] == [line for n in range(3) for line in (f"  ✗ part {n}", f"      seen {n}")] + ["  ✗ part 3"]
+    lines = as_text(Verdict("weights_of", 8, 20, False, parts=parts)).splitlines()
+    assert lines[2:] == [line for n in range(3) for line in (f"  ✗ part {n}", f"      seen {n}")] + ["  ✗ part 3"]
 
 
-def test_an_answer_that_draws_random_numbers_is_seen_to():
+def test_an_answer_that_draws_random_numbers_is_detected():
     case, facts = Case((torch.ones(2),)), Facts("f", LESSON)
     assert observe(lambda x: x * torch.rand(2), case, facts).drew and not observe(lambda x: x * 2, case, facts).drew
 
 
-def test_a_mistake_in_the_dtype_alone_is_no_name_for_wrong_values_or_errors():
+def test_a_mistake_in_only_the_dtype_is_not_named_for_wrong_values_or_errors():
     def cases(d):
         return tensor_cases(lambda dtype, *lead: (d.normal(*lead, 3, 4, dtype=dtype),), gradient=False)
 
@@ -376,7 +376,7 @@ class Masked(nn.Module):
         return x.masked_fill(~mask, 0.0) * key
 
 
-def test_module_cases_watch_named_inputs_too():
+def test_module_cases_also_watch_named_inputs():
     class Flips(Masked):
         def forward(self, x, mask=None, key=None):
             mask.logical_not_()
@@ -395,12 +395,12 @@ def test_module_cases_watch_named_inputs_too():
 
 
 @pytest.mark.parametrize(("lines", "width"), [(0, 9), (60, 0), (3, 200), (60, 200)])
-def test_what_is_printed_is_kept_within_bounds(lines, width):
-    said = observe(lambda x: [print("a" * width) for _ in range(lines)], Case((1,)), Facts("f", LESSON)).said
-    assert len(said.splitlines()) <= SAID_LINES + 1 and len(said) <= 2003
+def test_printed_output_is_cut(lines, width):
+    printed = observe(lambda x: [print("a" * width) for _ in range(lines)], Case((1,)), Facts("f", LESSON)).said
+    assert len(printed.splitlines()) <= SAID_LINES + 1 and len(printed) <= 2003
 
 
-def test_trees_and_observations_come_back_as_they_were():
+def test_trees_and_observations_survive_encoding():
     dtypes = [getattr(torch, name) for name in "float32 float64 float16 bfloat16 int64 int32 bool uint8".split()]
     tensors = [torch.full(shape, 3).to(dtype) for dtype in dtypes for shape in ((), (0, 2), (2, 3))]
     plain_values = [None, True, -(2**62), 1.5, float("nan"), "ü\n", b"\xff"]

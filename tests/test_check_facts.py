@@ -1,4 +1,4 @@
-"""Facts about the check, each on a case of a few numbers: they hold its own code still (see check_mutants.py)."""
+"""Unit tests of the check's own code, each with a few numbers. check_mutants.py finds changes that none notices."""
 
 # ruff: noqa: E501
 import dataclasses
@@ -100,7 +100,7 @@ def problem(kind="value", want=None, got=None, case=None, path=(), where="", par
 
 
 def says(item, key=None):
-    """The lines of a problem; the call of the case that all have here stands below each and is taken away."""
+    """Return the lines of a problem, without the call of the case, which is the same for all of them here."""
     said = messages.text(item, key or made_key([], [], arguments=["Q", "K"]))
     return said.removesuffix("\nwith f(<float32 (9,)>)")
 
@@ -112,7 +112,7 @@ def value_text(want, got, axes=("query", "key"), **options):
 # Differences
 
 
-def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_tolerance():
+def test_tensors_are_compared_within_a_relative_and_an_absolute_tolerance():
     assert kind(t(0.0), t(0.9e-5)) is None and kind(t(0.0), t(1.1e-5)) == "value"
     assert kind(t(100.0), t(100.0009)) is None
     assert kind(t(-100.0), t(-100.0009)) is None
@@ -123,7 +123,7 @@ def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_toler
     assert kind(t(0.0), t(0.25), 0.25) is None
 
 
-def test_a_sketch_stands_for_its_tensor_on_either_side():
+def test_a_sketch_can_replace_its_tensor_on_either_side():
     x, other = torch.arange(12.0) / 7, torch.arange(12.0).flip(0) / 7
     for mine, theirs in ((sketch(x), x), (x, sketch(x)), (sketch(x), sketch(x))):
         assert difference(mine, theirs) is None
@@ -131,18 +131,18 @@ def test_a_sketch_stands_for_its_tensor_on_either_side():
         assert difference(mine, theirs).kind == "value"
 
 
-def test_whole_numbers_are_compared_exactly_and_then_their_dtype():
+def test_integers_are_compared_exactly_and_before_their_dtype():
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.0)) == "dtype"
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.5)) == "value"
     assert kind(t(1.0), d(1.0)) == "dtype" and kind(t(1.0), d(2.0)) == "value"
 
 
-def test_infinite_numbers_and_nan_agree_only_with_themselves():
+def test_infinity_and_nan_equal_only_themselves():
     assert kind(t(INF), t(-INF)) == "value" and kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
     assert kind(t(1.0), t(NAN)) == "nan" and kind(t(1.0, NAN), t(NAN, NAN)) == "value"
 
 
-def test_float64_numbers_that_were_float32_are_of_another_dtype():
+def test_float64_values_with_float32_precision_count_as_another_dtype():
     third = torch.arange(1, 5, dtype=torch.float64) / 3 + 1e-9
     assert rounded(third.float().double()) and not rounded(third) and not rounded(third.float())
     assert not rounded(third[:3].float().double())
@@ -166,7 +166,7 @@ def test_python_floats_have_a_tolerance_too():
     assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None
 
 
-def test_trees_are_compared_leaf_by_leaf_and_the_most_serious_difference_counts():
+def test_trees_are_compared_by_leaf_and_the_most_serious_difference_counts():
     assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type"
     assert kind([1, 2], [1]) == "shape"
     assert kind({"a": 1}, {"b": 1}) == "value"
@@ -179,7 +179,7 @@ def test_trees_are_compared_leaf_by_leaf_and_the_most_serious_difference_counts(
         assert kind(want[::-1], got[::-1]) == name
 
 
-def test_a_float_in_a_case_of_dtypes_is_exact():
+def test_python_floats_need_float64_precision_in_cases_of_dtypes():
     case = Case((), part=DTYPE)
     for other in (Case(()), Case((), part=LEADING)):
         assert output_difference(other, 0.1, 0.1 + 1e-6) is None
@@ -194,7 +194,7 @@ def test_a_float_in_a_case_of_dtypes_is_exact():
     assert output_difference(case, 0.0, 1.2e-7).kind == "value" and output_difference(case, 0.0, 0.8e-7) is None
 
 
-def test_a_gradient_may_be_off_by_ten_times_as_much():
+def test_gradients_have_ten_times_the_tolerance():
     assert gradient_tolerance(Case(()), t(1.0)) == 1e-4 and gradient_tolerance(Case(()), d(1.0)) == 1e-6
 
 
@@ -203,7 +203,7 @@ def test_a_gradient_may_be_off_by_ten_times_as_much():
 RAISED = Observation(error=Error("ValueError"))
 
 
-def test_outputs_can_always_be_compared():
+def test_agreement_of_outputs_and_errors():
     case = Case(())
     assert agree(case, Observation(t(1.0)), Observation(d(1.0)), "output") is True
     assert agree(case, Observation(t(1.0)), Observation(t(2.0)), "output") is False
@@ -213,7 +213,7 @@ def test_outputs_can_always_be_compared():
     assert agree(case, RAISED, Observation(error=Error("TypeError")), "output") is False
 
 
-def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
+def test_required_errors_agree_if_both_meet_or_both_miss_the_requirement():
     case = Case((), raises=Raises("KeyError", "dessert"))
     kept, broken = Observation(error=Error("KeyError", "dessert")), Observation(error=Error("KeyError", "x"))
     mine = Observation(error=Error("M", "dessert", bases=("KeyError",)))
@@ -221,7 +221,7 @@ def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
     assert agree(case, broken, kept, "output") is False and agree(case, broken, broken, "output") is True
 
 
-def test_the_other_facets_need_both():
+def test_other_facets_are_compared_only_if_both_answers_returned():
     case, fine = Case(()), Observation(t(1.0), gradients=[t(1.0)])
     for facet in ("dtype", "changed", "gradient"):
         assert agree(case, RAISED, fine, facet) is None and agree(case, fine, fine, facet) is True
@@ -233,7 +233,7 @@ def dtypes(one, other):
     return agree(Case(()), Observation(one), Observation(other), "dtype")
 
 
-def test_dtypes_are_compared_between_partners():
+def test_dtypes_are_compared_only_between_tensors_at_the_same_place():
     exact = d(0.1, 0.2, 0.3, 0.7)
     assert dtypes(t(1.0), t(2.0)) is True and dtypes(t(1.0), d(1.0)) is False
     assert dtypes(exact, exact.float().double()) is False and dtypes(exact.float().double(), exact) is True
@@ -262,7 +262,7 @@ def test_gradients_are_compared_one_by_one():
     assert agree(Case(()), fine, broken[0], "gradient") is False
 
 
-def test_differs_lists_facets_that_are_seen_to_differ():
+def test_differs_lists_only_facets_that_do_differ():
     assert differs(Case(()), Observation(t(1.0)), Observation(t(1.0))) == set()
     assert differs(Case(()), Observation(t(1.0)), Observation(d(2.0), changed=[0])) == {"output", "dtype", "changed"}
     assert differs(Case(()), Observation(t(1.0)), RAISED) == {"output"}
@@ -271,7 +271,7 @@ def test_differs_lists_facets_that_are_seen_to_differ():
 # Verdicts
 
 
-def test_a_refusal_pays_nothing():
+def test_a_refused_answer_earns_nothing():
     key = made_key([], [], bonus=True)
     found = refused(key, "forbidden_call", "no")
     assert (found.points, found.max_points, found.passed, found.mistake) == (0, 20, False, "forbidden_call")
@@ -279,7 +279,7 @@ def test_a_refusal_pays_nothing():
     assert not_answered(key).answered is False and not_answered(key).message == "not answered yet"
 
 
-def test_quizzes():
+def test_verdicts_on_quizzes():
     key = made_key([], [], points=3, bonus=True, correct="b", explanations={"a": "No.", "b": "Yes."})
     right, wrong = decide_quiz(key, " B"), decide_quiz(key, "a")
     assert (right.points, right.max_points, right.passed, right.mistake, right.bonus) == (3, 3, True, None, True)
@@ -296,7 +296,7 @@ def test_quizzes():
 
 
 def small_key(**options):
-    """values, leading dimensions, dtype, gradient, one corner: weights 5, 3, 1, 2, 2, and 1 for untouched inputs."""
+    """Parts and weights: values 5, leading dimensions 3, dtype 1, gradient 2, zeros 2, unchanged inputs 1."""
     cases = [
         Case((t(1.0, 2.0),)),
         Case((t([[1.0, 2.0]]),), part=LEADING),
@@ -327,7 +327,7 @@ def holds(verdict):
     return {part.name for part in verdict.parts if not part.passed}
 
 
-def test_right_in_everything():
+def test_a_right_answer_passes_in_every_part():
     key = small_key(bonus=True)
     found = judge(key, *key.expected)
     assert (found.passed, found.points, found.max_points, found.mistake, found.bonus) == (True, 20, 20, None, True)
@@ -336,7 +336,7 @@ def test_right_in_everything():
     assert found.message == "" and found.answered and found.picture is None
 
 
-def test_parts_weigh_what_they_should():
+def test_each_part_has_its_weight():
     key = small_key()
     wrong = {0: (0, VALUES), 1: (15, LEADING), 2: (18, DTYPE), 4: (17, "zeros")}
     for index, (points, part) in wrong.items():
@@ -351,7 +351,7 @@ def test_parts_weigh_what_they_should():
     assert judge(small_key(points=19.5), *key.expected).points == 19.5
 
 
-def test_the_parts_of_an_answer_without_tensors():
+def test_which_parts_an_exercise_has():
     names = [part.name for part in judge(made_key([Case((1,))], [2]), 2).parts]
     assert names == [VALUES]
     names = [part.name for part in judge(made_key([Case(([1],), part="one")], [2]), 2).parts]
@@ -368,7 +368,7 @@ def test_the_parts_of_an_answer_without_tensors():
     assert [part.name for part in judge(both, *both.expected).parts] == [VALUES, GRADIENT, UNCHANGED]
 
 
-def test_nothing_answered_is_not_wrong():
+def test_an_unanswered_exercise_is_not_called_wrong():
     key, empty = small_key(), Observation(error=Error("NotImplementedError"))
     assert judge(key, *[empty] * 5).answered is False
     found = with_one(key, 0, empty)
@@ -376,7 +376,7 @@ def test_nothing_answered_is_not_wrong():
     assert found.message.startswith("part of it is not answered yet")
 
 
-def test_a_forbidden_call_pays_nothing():
+def test_a_forbidden_call_earns_nothing():
     key = small_key()
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["torch.softmax", "x"]))
     assert found.mistake == "forbidden_call" and found.points == 0 and not found.passed
@@ -389,7 +389,7 @@ def test_a_forbidden_call_pays_nothing():
         assert found.message == said
 
 
-def test_a_part_tells_of_its_most_serious_case():
+def test_a_part_reports_its_most_serious_case():
     cases = [Case((t(1.0),)), *(Case((t(1.0),), part=LEADING) for _ in range(2))]
     key = made_key(cases, [t(2.0)] * 3, arguments=["x"])
     found = judge(key, t(2.0), t(3.0), Observation(error=Error("KeyError", "'a'")))
@@ -397,7 +397,7 @@ def test_a_part_tells_of_its_most_serious_case():
     assert [part.detail for part in found.parts if not part.passed] == [found.message]
 
 
-def test_each_part_tells_of_its_own_case():
+def test_each_part_reports_its_own_case():
     cases = [Case((1,), part=part) for part in (VALUES, "corner", "edge", LEADING, "zeros")]
     found = judge(made_key(cases, [1, 2, 3, 4, 5]), 1, 20, 3, 40, 50)
     details = {part.name: part.detail for part in found.parts}
@@ -409,7 +409,7 @@ def test_each_part_tells_of_its_own_case():
         LEADING: f"expected 4\nyours    40{call}",
         "zeros": f"expected 5\nyours    50{call}",
     }
-    assert found.message == details["corner"], "of equal weight, the first is told"
+    assert found.message == details["corner"], "of equal weights the first is reported"
 
 
 def test_each_kind_of_difference_has_its_name():
@@ -457,7 +457,7 @@ def test_each_kind_of_wrong_gradient_has_its_name():
     assert not judge(loose, wide).passed
 
 
-def test_a_gradient_counts_where_the_output_is_right():
+def test_a_gradient_counts_only_if_the_output_is_right():
     case = Case((d(1.0),), gradient=True)
     key = made_key([case, case], [Observation(d(0.1), gradients=[d(2.0)])] * 2)
     off = Observation(d(0.5), gradients=[d(9.0)])
@@ -470,7 +470,7 @@ def test_a_gradient_counts_where_the_output_is_right():
     assert judge(wide, Observation(t(1.0), gradients=[t([[1.0, NAN]])])).picture is None
 
 
-def test_what_must_raise_must_raise_that():
+def test_a_case_that_must_raise_needs_the_right_error_and_message():
     case = Case(("pizza",), part="unknown", raises=Raises("KeyError", "pizza", "vocab"))
     key = made_key([Case((1,)), case], [1, Observation(error=Error("KeyError", "pizza"))])
 
@@ -490,7 +490,7 @@ def test_what_must_raise_must_raise_that():
     assert holds(shown(output=3)) == {"unknown"} and shown(output=3, changed=[0]).mistake == "input_changed"
 
 
-def test_the_gate_speaks_first_and_then_the_more_serious():
+def test_plain_values_are_reported_first_and_then_the_most_serious_problem():
     key = small_key()
     both = judge(key, t(2.0, 5.0), *key.expected[1:4], Observation(error=Error("E")))
     assert both.mistake is None and both.message.startswith("1 of 2 numbers differs")
@@ -509,7 +509,7 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
     assert found.mistake == TYPES
 
 
-def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
+def test_a_known_mistake_is_named_if_it_explains_every_observation():
     wrong = [t(3.0, 6.0), t([[3.0, 6.0]]), d(3.0, 6.0), Observation(d(3.0, 6.0), gradients=[d(3.0, 3.0)]), t(0.0, 0.0)]
     key = small_key(mistakes=[("triple", wrong)])
     found = judge(key, *wrong)
@@ -520,7 +520,7 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
     assert judge(key, *wrong[:4], Observation(t(0.0, 0.0), changed=[0])).mistake == "input_changed"
 
 
-def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
+def test_unexpected_random_numbers_are_reported():
     told = "\nyour code draws random numbers, but nothing here is random (dropout? a new layer in each call?)"
     for seen, expected, said in ((True, False, True), (False, False, False), (True, True, False)):
         right = Observation(t(1.0), drew=expected)
@@ -528,7 +528,7 @@ def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
         assert says(found).endswith(told) == said
 
 
-def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
+def test_a_named_mistake_also_reports_its_error_or_shape():
     case = Case((t(1.0),))
     lost = made_key([case], [t(1.0)], [("kept", [t([1.0])])])
     assert judge(lost, t([1.0])).message == (
@@ -545,10 +545,10 @@ def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
     assert judge(known, t(5.0), RAISED).mistake == "known" and judge(known, RAISED, t(6.0)).mistake == "raises"
     promise = Case((t(2.0),), part="two", raises=Raises("KeyError"))
     known = made_key([case, promise], [t(1.0), Observation(error=Error("KeyError"))], [("known", [t(5.0), RAISED])])
-    assert judge(known, t(5.0), t(9.0)).mistake == "known", "an error that should be raised is judged apart"
+    assert judge(known, t(5.0), t(9.0)).mistake == "known", "required errors are judged separately"
 
 
-def test_of_two_mistakes_the_one_that_explains_more_is_named():
+def test_the_mistake_that_explains_more_is_named():
     cases = [Case((t(1.0),)), Case((t(2.0),), part="two")]
     less, more = ("less", [t(5.0), t(2.0)]), ("more", [t(5.0), t(6.0)])
     for order in ([less, more], [more, less]):
@@ -564,7 +564,7 @@ def test_of_two_mistakes_the_one_that_explains_more_is_named():
     assert judge(dtype, d(1.0), d(2.0)).mistake == "single" and judge(dtype, d(5.0), d(2.0)).mistake == "both"
 
 
-def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_wrong():
+def test_separately_judged_parts_do_not_prevent_the_name_of_a_mistake():
     cases = [Case((t(1.0),)), Case((t(2.0),), part="two"), Case((t(3.0),), part="apart"), Case((t(4.0),), part="apart")]
     right = [t(1.0), t(2.0), t(3.0), t(4.0)]
     both, outside, inside = [t(5.0), t(6.0), t(7.0), t(8.0)], [t(5.0), t(6.0), *right[2:]], [*right[:2], t(9.0), t(9.0)]
@@ -574,7 +574,7 @@ def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_
     assert judge(key, *both[:2], t(0.0), t(4.0)).mistake == "both"
     assert judge(key, *right[:2], *both[2:]).mistake == "both"
     assert judge(key, *right[:2], t(7.0), t(0.0)).mistake is None
-    assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
+    assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "separate parts are not named while others are wrong"
     assert judge(key, t(5.0), t(2.0), *right[2:]).mistake is None
     assert judge(dataclasses.replace(key, apart=()), *both[:2], t(0.0), t(4.0)).mistake is None
     leading = [*cases[:2], *(dataclasses.replace(case, part=LEADING) for case in cases[2:])]
@@ -587,7 +587,7 @@ def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_
     assert judge(crash, RAISED, RAISED, t(0.0), t(4.0)).mistake == "raises"
 
 
-def test_a_mistake_that_explains_the_plain_cases_has_its_name_where_their_outputs_hold_fractions():
+def test_a_mistake_is_named_by_plain_cases_alone_if_they_cannot_agree_by_chance():
     cases = [Case((t(1.0),)), Case((t(2.0),), part="two")]
     right, wrong, other = t(0.5, 0.25), t(0.75, 0.125), t(0.3, 0.1)
     key = made_key(cases, [right, right], [("known", [wrong, wrong])])
@@ -595,7 +595,7 @@ def test_a_mistake_that_explains_the_plain_cases_has_its_name_where_their_output
     assert judge(key, right, other).mistake is None and judge(key, other, wrong).mistake is None
     for few in (t(0.5, 2.0), t(1.0, 2.0), torch.tensor([True, False])):
         key = made_key(cases, [few, right], [("known", [~few if few.dtype == torch.bool else few + 1, wrong])])
-        assert judge(key, key.mistakes[0].observations[0].output, other).mistake is None, "it may be chance"
+        assert judge(key, key.mistakes[0].observations[0].output, other).mistake is None, "they may agree by chance"
 
 
 def test_a_picture_shows_a_wrong_matrix():
@@ -634,10 +634,10 @@ def test_a_picture_shows_the_item_that_the_text_names():
     assert shown(off, good) == ("item 0", (1, 1)) and shown(off - 5, off, good) == ("item 0", (0, 0))
     missing = good.where(good != 2, NAN)
     assert shown(good, missing, missing) == ("item 1", (0, 2)), "the first of two"
-    assert shown(good.where(good != 5, INF), missing) == ("item 1", (0, 2)), "nan is what is told, not inf"
+    assert shown(good.where(good != 5, INF), missing) == ("item 1", (0, 2)), "nan is reported before inf"
 
 
-def test_views_are_what_is_compared():
+def test_a_case_with_a_view_compares_only_the_view():
     key = made_key([Case((1,), view="facts_view")], [{"the sum is": "3", "it is small": True}])
     assert judge(key, 3).passed
     assert judge(key, 4).message == "the sum is:\nexpected 3\nyours    4\nwith f(1)"
@@ -648,7 +648,7 @@ def test_views_are_what_is_compared():
 
 
 def facts_measure(truths, outputs):
-    """Right answers of all, four fifths of which are enough; an answer of only 7s has a name of its own."""
+    """The fraction of right answers, of which four fifths pass; a first answer of 7 or 8 is a named mistake."""
     right = sum(
         a == b for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)
     )
@@ -664,13 +664,13 @@ def measured_key(*cases, expected=([1, 2, 3, 4, 5],), mistakes=(), **options):
     return made_key(cases, expected, mistakes, kind="exercise", metric="facts_measure", **options)
 
 
-def test_a_measured_answer_is_paid_by_its_share():
+def test_a_measured_answer_earns_its_share_of_the_points():
     key = measured_key(points=10)
     assert paid(key, [1, 2, 3, 4, 5]) == (10, True, [("5 of 5 right", True)])
     assert paid(key, [1, 2, 3, 4, 0])[:2] == (10, True)
     assert paid(key, [1, 2, 3, 0, 0]) == (9, False, [("3 of 5 right", False)]) and paid(key, [1, 0, 0, 0, 0])[0] == 3
-    assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a share below 0 is 0"
-    assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "the whole share is all points"
+    assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a negative share counts as 0"
+    assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "a share of 1 earns all points"
     seen = judge(key, [1, 2, 0, 0, 0])
     assert (seen.mistake, seen.message, seen.points, seen.passed) == (None, "2 of 5 right", 6, False)
 
@@ -680,7 +680,7 @@ def paid(key, *outputs):
     return seen.points, seen.passed, [(part.name, part.passed) for part in seen.parts]
 
 
-def test_a_measured_answer_that_changes_its_input_pays_a_tenth():
+def test_a_measured_answer_that_changes_its_input_loses_a_tenth():
     key = measured_key(Case((t(1.0),)), points=10)
     right, wrong = [1, 2, 3, 4, 5], [1, 2, 3, 0, 0]
     assert paid(key, right) == (10, True, [("5 of 5 right", True), (UNCHANGED, True)])
@@ -693,7 +693,7 @@ def test_a_measured_answer_that_changes_its_input_pays_a_tenth():
     assert (seen.points, seen.passed, seen.message) == (8, False, "3 of 5 right"), "0.9 of 0.9"
 
 
-def test_measured_outputs_have_to_be_of_the_right_kind():
+def test_measured_outputs_need_the_right_type_and_shape():
     key = measured_key(Case((1,)), Case((2,)), expected=([1, 2], [3, 4, 5]))
 
     def said(*outputs):
@@ -702,7 +702,7 @@ def test_measured_outputs_have_to_be_of_the_right_kind():
         return seen.mistake, seen.parts[0].detail
 
     assert said([1, 2], 5) == ("wrong_type", "expected a list of 3 entries, got a Python int, 5\nwith f(2)")
-    assert said([1], 5) == said([1, 2], 5)  # the detail is of the problem that the message names
+    assert said([1], 5) == said([1, 2], 5)  # the detail belongs to the problem that the message names
     assert said([1], [3, 4, 5]) == ("wrong_shape", "expected 2 entries: [1, 2]\nyours    1 entry: [1]\nwith f(1)")
     assert said([1, 2], [1])[0] == "wrong_shape" and said([1, 2], None)[0] == "wrong_type"
     slow, broken = Observation(error=Error("TooSlow")), Observation(error=Error("KeyError", "x"))
@@ -712,7 +712,7 @@ def test_measured_outputs_have_to_be_of_the_right_kind():
     assert said(unanswered, [3, 4, 5])[0] == "not_answered"
 
 
-def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
+def test_measured_mistakes_are_named_by_the_metric_or_by_their_outputs():
     key = measured_key(mistakes=[("only_sevens", [[7] * 5]), ("copies", [[1, 1, 1, 1, 1]])])
     seen = judge(key, [7] * 5)
     assert (seen.mistake, seen.label) == ("only_sevens", "label of only_sevens")
@@ -724,14 +724,14 @@ def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
     assert judge(named, [7] * 5).label == "label of only_sevens" and judge(named, [2] * 5).mistake is None
 
 
-# What is said
+# Messages
 
 
 def first_line(want, got):
     return judge(made_key([Case((1,))], [want]), got).message.splitlines()[0]
 
 
-def test_a_right_result_in_another_form_is_told():
+def test_right_values_in_another_order_or_place_are_recognized():
     a, b, c = t(1.0, 2.5), t([3.0]), d(7.0, 4.0, 9.0)
     order = "the right values, but in another order: [{}] of your answer should come first"
     for want, got, number in (((a, b), (b, a), 1), ((a, b, c), (c, a, b), 1), ((a, a, b), (b, a, a), 1)):
@@ -750,29 +750,29 @@ def test_a_right_result_in_another_form_is_told():
     assert first_line(named, named | {"second": a}) == 'your ["second"] holds what belongs in ["first"]'
     assert "belongs" not in first_line(named, named | {"first": a - t(0.3, 0.7)})
     assert "belongs" not in first_line({"first": {"of": a}, "second": 1.0}, {"first": {"of": a + b}, "second": 1.0})
-    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "by chance"
+    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "may be chance"
 
 
-def test_how_lists_differ_is_told():
+def test_messages_about_lists():
     many = [(i, 1000 + i) for i in range(40)]
     assert first_line([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
     large = torch.zeros(3, 5)
-    assert "order" not in first_line([large, large], [large + 1, large]), "of both only the shape is written"
+    assert "order" not in first_line([large, large], [large + 1, large]), "large tensors are shown only by their shape"
     same = "x" * 130
     assert first_line([same + "a"], [same + "b"]) == f'expected "{same[:116]}…" at [0]'
     assert first_line(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
     assert first_line(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
     assert first_line([*range(99)], [*range(4, 99)]) == "99 entries are expected, yours has 95 and lacks 0, 1, 2 …"
-    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "which are 120 characters"
+    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "a list of 120 characters is shown"
 
 
-def test_randomness_is_told_beside_values_only():
+def test_randomness_is_reported_only_with_wrong_values():
     key = made_key([Case(())], [t(1.0)])
     assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
     assert "dropout" not in says(problem("detached", drew=True), key)
 
 
-def test_where_a_mask_is_false_is_told():
+def test_errors_where_a_mask_is_false_are_recognized():
     mask = t([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).bool()
     x = t([[0.3, 0.1, 0.7], [0.4, 0.6, 0.2]])
 
@@ -785,11 +785,11 @@ def test_where_a_mask_is_false_is_told():
         assert value_text(masked, x, case=Case((mask,))).startswith(line) and not told(masked, masked + 1 * mask)
         assert told(masked[:, :1] * 0 + masked, x, mask) and told(masked[:1].expand(2, 3), x, mask[:1])
         assert told(masked[0].expand(2, 3), x, mask[0]) and not told(masked, x, mask[0])
-        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "a mask of another shape"
-    assert not told(mask, mask | True), "of a mask no number is told"
+        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "the mask has another shape"
+    assert not told(mask, mask | True), "boolean values are not described as numbers"
 
 
-def test_rows_that_a_mask_leaves_nothing_to_are_told():
+def test_errors_only_in_fully_masked_rows_are_recognized():
     off = t([[0.0, 0.0, 0.3, 0.9], [0.7, 0.1, 0.0, 0.4]])
     want = torch.ones(2, 4)
     told = "only fully masked rows are wrong, those for which the mask is False everywhere"
@@ -799,7 +799,7 @@ def test_rows_that_a_mask_leaves_nothing_to_are_told():
     assert found[0] == told and found[1].startswith("3 of 8 numbers differ")
     assert told not in value_text(want, want + off, case=Case((mask,)))
     assert told not in value_text(want, want + row * off, case=Case((mask[:1],)))
-    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no row"
+    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no rows"
     heads = torch.ones(2, 1, 3, 3).bool()
     heads[0, :, 1] = False  # the second row of the first item, for all heads
     batch = torch.ones(2, 3, 4)
@@ -811,7 +811,7 @@ def test_rows_that_a_mask_leaves_nothing_to_are_told():
     assert says(nan).splitlines()[1] == told
 
 
-def test_what_one_number_is_of_another_is_told():
+def test_simple_relations_between_two_numbers_are_recognized():
     def told(want, got):
         return value_text(want, got).partition("expected")[0].strip()
 
@@ -829,7 +829,7 @@ def test_what_one_number_is_of_another_is_told():
         assert told(want, got) == ""
 
 
-def test_lines_of_values():
+def test_messages_about_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
     assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     got = t([[1.0, 2.5], [3.5, 7.0]])
@@ -857,7 +857,7 @@ def test_lines_of_values():
     assert value_text(want, want | {"b": 1}) == value_text(want, {"on": True, "off": True, "b": 1}) == extra
 
 
-def test_lines_of_properties():
+def test_messages_about_properties():
     case = Case((torch.zeros(9),), view="facts_view")
     small = "it is small"
     assert value_text(True, False, path=(small,), case=case) == f"this should be so, but it isn't yet: {small}"
@@ -884,7 +884,7 @@ def by_values(want, got, **options):
     return value_text(want, got, **options).splitlines()[0]
 
 
-def test_what_the_numbers_alone_tell():
+def test_mistakes_that_the_values_alone_reveal():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     times = "off by a constant factor: every number is {} times what it should be{}, and 9 is a size of your inputs"
     sizes = {9: "", 1 / 9: ", which is 1/9", 3: ", which is √9", 1 / 3: ", which is 1/√9"}
@@ -916,7 +916,7 @@ def test_what_the_numbers_alone_tell():
         assert by_values(far, far + d([0.1, -0.2], [0.1 + noise, -0.2])).startswith(told)
     assert by_values(d(0.1, 0.2, 0.4), d(0.4, 0.1, 0.2)) == "the right numbers in another order"
     assert by_values(d(0.1, 0.4), d(0.4, 0.1)).startswith("2 of 2 numbers differ")
-    many = torch.arange(1001.0)[:, None].sin().cumsum(0)  # the pairs of 1,000 rows are compared, of more they are not
+    many = torch.arange(1001.0)[:, None].sin().cumsum(0)  # pairs of rows are compared only up to 1,000 rows
     assert by_values(many[1:], many[1:].flip(0)) == "the right rows in another order"
     assert by_values(many, many.flip(0)).startswith("the right numbers, but at other positions")
     batch = torch.stack([x, 2 * x + 1])
@@ -933,7 +933,7 @@ def test_what_the_numbers_alone_tell():
         assert table == f"each row should sum to 1; row 1 (query 1) sums to {total}"
 
 
-def test_which_rows_columns_or_items_are_wrong_where_others_are_right():
+def test_messages_name_the_only_wrong_rows_columns_or_items():
     x = torch.arange(24.0).reshape(4, 6) * 1.1 + 0.3
     off = t([0.3, -0.7, 0.2, 0.9, -0.4, 0.6])
     assert by_values(x, x + t([[0.0], [1.0], [0.0], [-2.0]]) * off) == "rows 1 and 3 are wrong, and the others right"
@@ -943,18 +943,19 @@ def test_which_rows_columns_or_items_are_wrong_where_others_are_right():
     one = x + t(1.0, 1.0, 0.0, 1.0, 1.0, 1.0) * t([[0.3], [-0.7], [0.2], [0.9]]) * off
     assert by_values(x, one) == "only column 2 (key 2) is right"
     rows = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    assert by_values(rows, rows[:, [0, 0, 1]]) == "only column 0 (key 0) is right", "these are not the right columns"
+    assert by_values(rows, rows[:, [0, 0, 1]]) == "only column 0 (key 0) is right", "the other columns are wrong"
     batch = torch.stack([x, 2 * x, 3 * x])
     assert by_values(batch, batch + t(1.0, 0.0, 0.0)[:, None, None] * off * x) == "only item 0 is wrong"
     wide = torch.arange(80.0).reshape(4, 20) + 0.3
-    for number, words in ((9, "1, 2, 3, 4, 5, 6, 7 and 8"), (10, "1, 2, 3 …")):  # of column 0 nothing is wrong
+    for number, words in ((9, "1, 2, 3, 4, 5, 6, 7 and 8"), (10, "1, 2, 3 …")):  # column 0 is right
         many = wide + (torch.arange(20) < number) * t([[0.3], [-0.7], [0.2], [0.9]]) * torch.arange(20)
         assert by_values(wide, many) == f"columns {words} are wrong, and the others right"
     tall = torch.arange(10.0).reshape(5, 2) * 1.3
-    assert by_values(tall, tall + t([0.0, 1.0]) * t([[0.3], [-0.7], [0.2], [0.9], [0.0]])).startswith("4 of 10"), "80%"
+    most = tall + t([0.0, 1.0]) * t([[0.3], [-0.7], [0.2], [0.9], [0.0]])  # in 80% of the rows
+    assert by_values(tall, most).startswith("4 of 10")
 
 
-def test_numbers_that_should_be_blank_or_are_and_should_not_be():
+def test_values_that_should_or_should_not_be_masked_are_counted():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     some = t([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]).bool()
     for blank, words in ((0.0, "0"), (-INF, "-inf")):
@@ -965,7 +966,7 @@ def test_numbers_that_should_be_blank_or_are_and_should_not_be():
         assert by_values(few, one) == f"right, except for 1 number that should be {words}"
 
 
-def test_how_masks_and_whole_numbers_differ():
+def test_messages_about_masks_and_integers():
     want = t([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]).bool()
     inverted = "inverted: yours is True wherever it should be False, and False wherever it should be True"
     assert by_values(want, ~want) == inverted
@@ -988,29 +989,31 @@ def test_how_masks_and_whole_numbers_differ():
     assert by_values(ids, ids.flip(0)) == "the right numbers in another order"
 
 
-def test_the_numbers_alone_do_not_tell_more_than_they_show():
+def test_values_are_not_overinterpreted():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
     three = torch.stack([x, 2 * x + 1, x])
-    assert by_values(three, torch.stack([x, x, x])) == "only item 1 is wrong"  # the third is right as well
+    assert by_values(three, torch.stack([x, x, x])) == "only item 1 is wrong"  # the third item is right as well
     third = t(0.0, 0.0, 1.0)[:, None, None] * t([[0.3, -0.7, 0.2], [0.9, -0.4, 0.6]])
     assert by_values(three, three + third) == "only item 2 is wrong"
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
 
 
-def test_a_shift_stands_out_from_the_rounding_of_its_dtype():
+def test_a_shift_is_named_only_if_it_exceeds_rounding():
     far, zigzag = (1000.0, -1000.0, 500.0, -500.0), t(1.0, -1.0, 1.0, -1.0)
     line = "every number is about {} too large"
     assert by_values(t(far), t(far) + 0.1 + 0.0055 * zigzag) == line.format("0.1")
     assert by_values(t(far), t(far) + 0.005) == "close, but not close enough"
     assert by_values(d(far), d(far) + 0.005) == line.format("0.005")
-    assert by_values(d(1.0, 2.0, 4.0), d(1.0, 2.0, 4.0) + 2.05e-11) == line.format("2.1e-11")  # 20 times 1e-12 is seen
+    assert by_values(d(1.0, 2.0, 4.0), d(1.0, 2.0, 4.0) + 2.05e-11) == line.format(
+        "2.1e-11"
+    )  # 20 times 1e-12 is detected
     assert by_values(d(1.0, 2.0, 4.0), d(1.0, 2.0, 4.0) + 1.95e-11) == "close, but not close enough"
 
 
-def test_a_factor_is_told_with_the_digits_that_show_it():
+def test_a_constant_factor_is_shown_with_enough_digits():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     line = "off by a constant factor: every number is {} times what it should be"
     assert by_values(t(1.0, 2.0), t(7.0, 14.0)) == line.format(7)
@@ -1020,7 +1023,7 @@ def test_a_factor_is_told_with_the_digits_that_show_it():
     assert by_values(t(1.0, 2.0), t(INF, INF)).startswith("2 of 2 numbers differ")
 
 
-def test_batches_are_told_as_much_as_matrices():
+def test_messages_about_batches():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     batch = torch.stack([x, 2 * x + 1])
     assert by_values(batch, batch[..., [1, 0, 2]]) == "the right columns in another order"
@@ -1029,7 +1032,7 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(x.mT, x.mT + t([[0.3, 0.0], [0.0, -0.1], [0.2, 0.0]])).startswith("3 of 6 numbers differ")
     first = "right for the first item of the batch only"
     assert by_values(batch[:, None], torch.stack([x, x.flip(0)])[:, None]) == first
-    whole_and_padded = t([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).bool().reshape(2, 1, 3)  # the mask alone tells the two apart
+    whole_and_padded = t([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).bool().reshape(2, 1, 3)  # only the mask tells them apart
     of_no_batch = (whole_and_padded[0], whole_and_padded[:, 0], whole_and_padded[1, 0])
     for mask, told in ((whole_and_padded, False), (whole_and_padded.flip(0), True), *((m, True) for m in of_no_batch)):
         for case in (Case((batch, mask)), Case((batch,), {"mask": mask})):
@@ -1042,7 +1045,7 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(blank, filled) == "right, except that item 1, row 0 (query 0) should be all zeros"
 
 
-def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
+def test_rows_of_zeros_are_named_only_if_all_else_is_right():
     def differ(want, got):
         return " numbers differ" in value_text(want, got)
 
@@ -1054,7 +1057,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
     assert differ(torch.zeros(3), t(1.0, 2.0, 4.0))
 
 
-def test_what_small_differences_look_like():
+def test_messages_about_small_differences():
     close, line = "close, but not close enough", "every number is about {}% too far from 0"
     x = d(0.1, 0.2, 0.3, 0.7)
     assert by_values(-x, -x * 1.00005) == line.format(0.005)
@@ -1065,10 +1068,10 @@ def test_what_small_differences_look_like():
     assert by_values(x, x * (1 + 5e-5 * d(1.0, 1.5, 0.5, 1.0))) == close
     assert by_values(torch.zeros(3).double(), d(1e-7, -1e-7, 2e-7)) == close
     assert by_values(d(0.0, 0.0, 1.0), d(0.0, 0.0, 1.00005)) == close
-    assert by_values(d(0.0, 1.0, 2.0), d(5e-7, 1.0, 2.0)) == close, "no number but the 0 is off"
+    assert by_values(d(0.0, 1.0, 2.0), d(5e-7, 1.0, 2.0)) == close, "only the zero is wrong"
 
 
-def test_rounded_answers_are_told_so():
+def test_rounded_answers_are_recognized():
     x = d(0.123456789, 0.987654321, 0.55555555, 0.31415926)
     for digits, words in ((1, "1 decimal place"), (2, "2 decimal places"), (6, "6 decimal places")):
         assert by_values(x, x.round(decimals=digits)) == f"rounded to {words}"
@@ -1081,7 +1084,7 @@ def test_rounded_answers_are_told_so():
     assert "rounded" not in by_values(x, x.round(decimals=1) + d(0.1, 0.0, 0.0, -0.1))
 
 
-def test_how_close_a_number_is():
+def test_messages_state_how_close_a_number_is():
     def close(want, got):
         return "\n".join(value_text(want, got).splitlines()[2:])
 
@@ -1094,7 +1097,7 @@ def test_how_close_a_number_is():
     assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == told
 
 
-def test_places_in_words():
+def test_positions_in_words():
     words = wording.entry_at
     assert words([3], ("token",)) == "entry 3 (token 3)"
     assert words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
@@ -1103,14 +1106,14 @@ def test_places_in_words():
     assert words([3], ("key", "score j")) == "entry 3"
 
 
-def test_two_numbers_have_as_many_digits_as_differ():
+def test_two_numbers_are_shown_with_enough_digits_to_differ():
     assert wording.two_numbers(1, 2) == ("1", "2")
     assert wording.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
     assert wording.two_numbers(3.14159, 2.71828) == ("3.142", "2.718")
     assert wording.two_numbers(True, False) == ("True", "False") and wording.two_numbers(0.5, -0.0) == ("0.5", "0")
 
 
-def test_values_as_a_learner_would_write_them():
+def test_values_are_written_as_python_code():
     written = wording.written
     assert written(t(1.0, 0.123456)) == "torch.tensor([1., 0.1235])"
     assert written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
@@ -1130,7 +1133,7 @@ def test_values_as_a_learner_would_write_them():
     assert written(Stub("facts_widths", (3, 4))) == "facts_widths(3, 4)"
 
 
-def test_the_call_that_failed():
+def test_how_a_call_is_written():
     key = made_key([], [], arguments=["Q", "K"])
     call = lambda *args, **options: wording.call_text(key, Case(args, **options))  # noqa: E731
     module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
@@ -1138,12 +1141,12 @@ def test_the_call_that_failed():
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
     lines = wording.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
-    assert lines[0] == "with f(Q, K)", "in the exercise's words, not by our stub's name"
+    assert lines[0] == "with f(Q, K)", "named as in the exercise, not as our stub"
     lines = wording.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
     assert lines == [
         "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
         "where facts_mean is mean over all seen",
-    ], "where the exercise has no name for it"
+    ], "the exercise has no name for it"
     named = wording.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
     assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
     assert wording.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
@@ -1161,10 +1164,10 @@ def test_the_call_is_always_shown():
 
     assert shown(small).startswith("with f(torch.tensor([0., ")
     assert shown((), {"W": small}, (big,), {}, via="module") == "with f()(<float32 (9,)>)"
-    assert shown(1, kind="forbidden_call") is None, "of no single call"
+    assert shown(1, kind="forbidden_call") is None, "it does not belong to a single call"
 
 
-def test_names_of_inputs_that_lack_a_gradient():
+def test_names_of_inputs_without_a_gradient():
     key = made_key([], [], arguments=["Q", "K", "V"])
     one, whole = t(1.0), torch.tensor(1)
     name = lambda case, number: verdict.leaf_name(key, case, number)  # noqa: E731
@@ -1184,7 +1187,7 @@ def test_names_of_inputs_that_lack_a_gradient():
     assert verdict.argument_name(key, 4) == "argument 5" and name(Case(([1, one], one)), 0) == "Q"
 
 
-def test_lines_of_errors():
+def test_messages_about_errors():
     def shown(error, where=""):
         seen = {"gradient_error": error} if where else {"error": error}
         return says(problem("raises", where=where, case=Case((1,)), **seen)).removesuffix("\nwith f(1)")
@@ -1205,7 +1208,7 @@ def test_lines_of_errors():
     assert shown(Error("E", "m" * (edge + 1))) == f"your code raised E: {'m' * (edge - 1)}…"
 
 
-def test_lines_of_types():
+def test_messages_about_types():
     def shown(want, got, path=()):
         return says(problem("wrong_type", want, got, path=path, diff="type")).split("\nwith ")[0]
 
@@ -1221,7 +1224,7 @@ def test_lines_of_types():
     assert shown({}, 1) == "expected a dict, got a Python int, 1"
 
 
-def test_lines_of_shapes():
+def test_messages_about_shapes():
     def shown(want, got, axes=("query", "key"), **options):
         return says(problem("wrong_shape", want, got, diff="shape", **options), made_key([], [], axes=axes))
 
@@ -1242,7 +1245,7 @@ def test_lines_of_shapes():
     assert shown([1], [1, 2], path=(0,)) == "expected 1 entry: [1] at [0]\nyours    2 entries: [1, 2]"
 
 
-def test_lines_of_nan():
+def test_messages_about_nan():
     def shown(want, got, axes=("query", "key"), **options):
         return says(problem("nan", want, got, diff="nan", **options), made_key([], [], axes=axes))
 
@@ -1267,7 +1270,7 @@ def test_lines_of_nan():
     assert shown(t(0.0, 0.0), t(NAN, 0.0), ()) == "1 of 2 numbers are nan; entry 0: expected 0, got nan"
 
 
-def test_other_lines():
+def test_other_messages():
     key = made_key([], [], arguments=["Q"], time_limit=1.0)
     assert says(problem("input_changed", changed=["mask", 0])).startswith("your code changed its input mask in place;")
     assert says(problem("dtype_lost", d(1.0), t(1.0), path=(0,))) == "expected dtype float64 at [0], yours is float32"

@@ -1,4 +1,4 @@
-"""The class report: what it counts, that it tells blank from wrong, that it sorts and asks nothing of the network."""
+"""The class report: its statistics, how it shows blank and wrong answers, and its page in a browser."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import rendered
 from helpers.grading.record import Result
 from tests import lab
-from tests.sample_class import hand_in
+from tests.sample_class import enroll, hand_in
 from tests.test_regrade import LESSON, FullPoints, answers, by_hand, grade
 
 
@@ -31,7 +31,7 @@ def result(student, mistakes=None, failed=None, problem=None) -> Result:
 
 
 def made(points: dict[str, list[float | None]], mistakes=None, failed=None) -> ClassReport:
-    """A class with these points by exercise, each worth 4."""
+    """Return the report of a class with these points by exercise, each worth 4."""
     report = ClassReport("04_tiny", [Column(f"check_{name}", name, "exercise", 4.0) for name in points])
     for number, row in enumerate(zip(*points.values(), strict=True)):
         student = f"student-{number:02d}"
@@ -41,14 +41,14 @@ def made(points: dict[str, list[float | None]], mistakes=None, failed=None) -> C
     return report
 
 
-def test_difficulty_is_the_share_of_points_and_counts_stand_beside_percent():
+def test_difficulty_is_the_mean_share_of_points_and_counts_accompany_percentages():
     report = made({"a": [4, 4, 4, 4, 0, 2], "b": [0] * 6})
     told = _exercise(report, report.columns[0])
     assert (told["full"], told["share"], told["difficulty"], told["mean"]) == ("4 of 6", "67", "0.75", "3.0")
     assert '4 of 6 <span class="soft">(67%)' in as_page(report)
 
 
-def test_discrimination_is_the_correlation_with_the_rest():
+def test_discrimination_is_the_correlation_with_the_other_exercises():
     strong = [0.0] * 6 + [4.0] * 6
     report = made({"a": strong, "b": strong, "c": strong[::-1]})
     assert _discrimination(report, report.columns[2]) == "−1.00"  # against a and b
@@ -61,10 +61,10 @@ def test_discrimination_is_the_correlation_with_the_rest():
     assert _discrimination(few, few.columns[0]) == "–"
 
 
-def test_what_failed_and_full_points_add_up_to_the_answers():
+def test_failures_and_full_points_add_up_to_the_number_of_answers():
     failed = {0: {"a": ["values"]}, 1: {"a": ["gradient flows", "dtype kept"]}, 2: {"a": ["gradient flows"]}}
-    told = (["raises", "syntax error"], ["not_answered", "not answered"], ["too_slow", ""])
-    named = {number: {"a": words} for number, words in enumerate(told, 3)}
+    kinds = (["raises", "syntax error"], ["not_answered", "not answered"], ["too_slow", ""])
+    named = {number: {"a": words} for number, words in enumerate(kinds, 3)}
     report = made({"a": [0, 2, 2, 0, 0, 0, 1, 4, 4]}, mistakes=named, failed=failed)
     report.rows[4].unanswered = {"check_a"}
     told = _exercise(report, report.columns[0])
@@ -88,17 +88,17 @@ def test_what_failed_and_full_points_add_up_to_the_answers():
         ("your code raised <b>: no name", "raised an error"),
     ],
 )
-def test_errors_are_told_apart(message, kind):
+def test_kinds_of_errors_have_their_own_labels(message, kind):
     verdict = Verdict("a", 0, 4, False, mistake="raises", message=message)
     assert rendered(verdict).label == kind
 
 
-def test_lateness_is_said_in_true_words():
-    said = "less than a minute, 1 minute, 1 hour, 1 day, 1 hour 7 minutes, 1 day 2 hours".split(", ")
-    assert [lateness(one) for one in (20, 60, 3_600, 86_400, 4_000, 93_600 + 60)] == said
+def test_lateness_in_words():
+    expected = "less than a minute, 1 minute, 1 hour, 1 day, 1 hour 7 minutes, 1 day 2 hours".split(", ")
+    assert [lateness(one) for one in (20, 60, 3_600, 86_400, 4_000, 93_600 + 60)] == expected
 
 
-def test_the_judges_verdict_says_which_parts_failed():
+def test_a_rendered_verdict_lists_the_failed_parts():
     def failed(**parts: bool) -> tuple[str, ...]:
         made_of = [Part(name.replace("_", " "), passed) for name, passed in parts.items()]
         return rendered(Verdict("a", 0, 4, False, parts=made_of)).failed
@@ -110,7 +110,7 @@ def test_the_judges_verdict_says_which_parts_failed():
 
 
 class Parts(FullPoints):
-    """What is wrong is wrong in its values; what says so has a mistake's name."""
+    """Wrong answers fail in their values, blank ones are not answered, and quiz option a is a named mistake."""
 
     def graded(self, submission, release):
         from dataclasses import replace
@@ -132,7 +132,7 @@ class Parts(FullPoints):
 
 @pytest.fixture
 def reported(folders, lesson, monkeypatch):
-    """Three submissions: right, wrong, nearly blank; and feedback pages."""
+    """Graded submissions that are right, wrong and blank, with feedback pages."""
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     for student, quiz in (("right", "c"), ("a b", "a")):
         hand_in(folders, lesson, student, answers(lesson, quiz_1=f'quiz_1 = "{quiz}"'))
@@ -147,14 +147,14 @@ def cells_of(page: str, student: str) -> str:
     return re.search(rf"<tr><th scope=\"row\"[^>]*>(?:<a [^>]*>)?{student}<.*?</tr>", page, re.S)[0]
 
 
-def test_what_the_page_says_of_each_student(reported):
+def test_the_page_shows_blank_wrong_and_waiting_answers_of_each_student(reported):
     page = reported.report(LESSON, "html").read_text(encoding="utf-8")
     blank, wrong = cells_of(page, "blank"), cells_of(page, "wrong")
     assert 'class="n blank" title="not answered">–<' in blank and "none" not in blank
     assert wrong.count('class="n none">0<') == 6 and wrong.count("not answered") == 1  # one of the quizzes
     assert 'title="waits for a person">…<' in cells_of(page, "right")
-    assert "values (1)" in page  # of the wrong one
-    assert "a (1), b (0), <b>c ✓ (2)</b>, d (0)" in page  # the blank one chose nothing
+    assert "values (1)" in page  # of the wrong submission
+    assert "a (1), b (0), <b>c ✓ (2)</b>, d (0)" in page  # the blank submission chose nothing
     folder = reported.report(LESSON, "html").parent
     links = re.findall(r'href="([^"]*)"', page)
     assert len(links) == 8 and "../feedback/a%20b/04_scaling/04_scaling.html" in links
@@ -162,15 +162,7 @@ def test_what_the_page_says_of_each_student(reported):
     assert all(link.endswith(".html") for link in links)
 
 
-def enroll(folders, **names) -> None:
-    """Put students into the gradebook, as a roster does: id="First Last"."""
-    with open_gradebook(folders) as gradebook:
-        for student, name in names.items():
-            first, last = name.split(" ", 1)
-            gradebook.update_or_create_student(student, first_name=first, last_name=last)
-
-
-def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):
+def test_names_accompany_ids_on_all_pages(folders, lesson, monkeypatch):
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     enroll(folders, zora="Ada Ångström", bo="Bo Zimmer<b>", cyd="Cyd Dorn")
     hand_in(folders, lesson, "zora", answers(lesson))
@@ -179,7 +171,7 @@ def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):
     page = folders.report(LESSON, "html").read_text(encoding="utf-8")
     assert re.findall(r'data-key="([^"]*)"', page) == ["angstrom ada zora", "zimmer&lt;b&gt; bo bo"]  # by last name
     assert re.search('Ada Ångström(</a>)? <span class="id">zora</span>', page) and "Bo Zimmer&lt;b&gt;" in page
-    assert "Cyd Dorn (cyd)" in page  # who handed in nothing
+    assert "Cyd Dorn (cyd)" in page  # without a submission
     table = csv.DictReader(io.StringIO(folders.report(LESSON, "csv").read_text(encoding="utf-8"), newline=""))
     names = {"zora": "Ada Ångström", "bo": "Bo Zimmer<b>", "cyd": "Cyd Dorn"}
     assert {row["student"]: row["name"] for row in table} == names
@@ -187,8 +179,8 @@ def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):
     assert "Bo Zimmer&lt;b&gt; (bo)" in feedback and "Zimmer" not in feedback.replace("Bo Zimmer&lt;b&gt; (bo)", "")
 
 
-def test_a_submission_is_read_as_a_page(folders, lesson):
-    """Answers, reports and the learner's own cells; the lesson's own text is left out."""
+def test_a_submission_can_be_read_as_a_page(folders, lesson):
+    """It shows answers, reports and the learner's own cells, without the lesson's text."""
 
     def edit(cells):
         own = {"cell_type": "code", "metadata": {}, "source": "my_own = '<b>'", "outputs": [], "execution_count": None}
@@ -204,13 +196,13 @@ def test_a_submission_is_read_as_a_page(folders, lesson):
     page.chmod(0o444)
     stamp = page.stat().st_mtime_ns
     grade(folders)
-    assert page.stat().st_mtime_ns == stamp  # nothing changed, so nothing is written
+    assert page.stat().st_mtime_ns == stamp  # not written again, because nothing changed
     by_hand(folders, "ada", "written_1", manual_score=12.5)
     grade(folders)
     assert "12.5 of 15" in page.read_text(encoding="utf-8")
 
 
-def test_a_minute_is_a_minute(folders, lesson):
+def test_one_minute_late_is_shown_as_one_minute(folders, lesson):
     hand_in(folders, lesson, "ada", answers(lesson))
     (folders.submitted / "ada" / LESSON / "timestamp.txt").write_text("2026-11-03 12:01:00 UTC")
     grade(folders)
@@ -223,7 +215,7 @@ def test_a_minute_is_a_minute(folders, lesson):
     assert "Handed in 1 minute late" in feedback
 
 
-def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypatch):
+def test_grading_in_formgrader_also_writes_the_report(folders, lesson, monkeypatch):
     hand_in(folders, lesson, "a", answers(lesson))
     api = NbGraderAPI(config=load(folders.gradebook)[1])
     assert api.autograde(LESSON, "a")["success"]
@@ -234,10 +226,10 @@ def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypa
 
 
 @pytest.mark.full
-def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(reported):
+def test_the_page_sorts_keeps_names_visible_and_uses_no_network(reported):
     with lab.browser(width=700) as page:
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
+        requested = []
+        page.on("request", lambda request: requested.append(request.url))
         page.goto(reported.report(LESSON, "html").as_uri())
         names = page.locator("#students tbody th")
         for head, order in (
@@ -253,31 +245,31 @@ def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(
         hint = page.locator(".hint:visible").last
         assert "right" in hint.inner_text() and names.first.is_visible()
         box.evaluate("e => e.scrollLeft = e.scrollWidth")
-        assert names.first.bounding_box()["x"] >= box.bounding_box()["x"]  # still in sight
+        assert names.first.bounding_box()["x"] >= box.bounding_box()["x"]  # still visible
         page.wait_for_function("() => !document.getElementById('students').parentNode.classList.contains('more')")
-        assert asked == [reported.report(LESSON, "html").as_uri()]
+        assert requested == [reported.report(LESSON, "html").as_uri()]
         assert lab.faults_by_day_and_night(page) == []
 
 
-def test_the_bar_of_a_quiz_is_the_share_that_chose_best():
-    """Its points are for an honest attempt: nearly everybody has them."""
+def test_the_bar_of_a_quiz_shows_how_many_chose_the_best_option():
+    """Its points would not help, because every valid answer earns them."""
     report = made({"quiz_1": [4, 4, 4, 4]}, mistakes={0: {"quiz_1": ("option_a", "")}, 1: {"quiz_1": ("option_a", "")}})
     report.columns[0].kind, report.choices = "quiz", {"quiz_1": (["a", "b"], "b")}
     told = _exercise(report, report.columns[0])
     assert (told["full"], told["share"]) == ("2 of 4", "50")
 
 
-def test_what_is_common_stands_apart():
+def test_common_mistakes_are_listed_before_single_ones():
     often, rare = {"a": ("m", "often")}, {"a": ("n", "rare")}
     found = _mistakes(made({"a": [0] * 3}, mistakes={0: often, 1: often, 2: rare}))
     assert [one["label"] for part in ("mistakes", "single") for one in found[part]] == ["often", "rare"]
     assert [one["label"] for one in _mistakes(made({"a": [0]}, mistakes={0: rare}))["mistakes"]] == ["rare"]
 
 
-def test_a_day_that_has_begun_counts():
+def test_each_started_day_counts_as_late():
     assert [Row("a", {}, 0.0, 0.0, [], late=late).days_late for late in (0, 60, 86_400, 86_460)] == [0, 1, 1, 2]
 
 
-def test_a_bonus_is_no_part_of_what_a_lesson_is_worth():
+def test_bonus_points_do_not_count_in_the_maximum_of_a_lesson():
     kinds = ("exercise", "quiz", "written", "bonus")
     assert ClassReport(LESSON, [Column(kind, kind, kind, 10.0) for kind in kinds]).worth == 30

@@ -1,4 +1,4 @@
-"""Grading on many machines: a real scheduler, workers that die, stop and vanish, and a gradebook in PostgreSQL."""
+"""Grading on several machines: a real scheduler, workers that fail, and a gradebook in PostgreSQL."""
 
 import contextlib
 import copy
@@ -41,16 +41,17 @@ from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests import slow_worker
 from tests.ports import free_port
 from tests.sample_class import _in_own_words, grade_id, hand_in, text
+from tests.sandboxes import need_sandbox
 from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
 
 LESSON = "04_scaling"
 
 
-# What a worker says.
+# Workers that refuse.
 
 
-def test_a_worker_that_may_not_judge_says_why(monkeypatch):
+def test_a_worker_that_must_not_judge_says_why(monkeypatch):
     here = version_of(LESSON)
     assert worker.why_not(LESSON, here) == ""
     assert "another version of 04_scaling" in worker.why_not(LESSON, "of yesterday")
@@ -59,7 +60,7 @@ def test_a_worker_that_may_not_judge_says_why(monkeypatch):
     assert "bubblewrap is not installed" in worker.why_not(LESSON, here)
 
 
-def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
+def test_any_changed_byte_of_the_sources_is_another_version(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "helpers", tmp_path / "helpers", ignore=shutil.ignore_patterns("__pycache__", "*.npz"))
     monkeypatch.setattr("helpers.grading.course_version.HELPERS", tmp_path / "helpers")
     before = version_of(LESSON)
@@ -71,7 +72,7 @@ def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
     assert version_of(LESSON) != before != version_of("03_query_key")
 
 
-# Portions: workers in this process, that judge nobody.
+# Batches of submissions, with workers in this process whose judges are replaced.
 
 
 GOOD = SubmissionReport(
@@ -86,14 +87,14 @@ def all_right(request: worker.Request) -> tuple:
 
 
 def slow_where_hurried(request: worker.Request) -> tuple:
-    """The submissions 0 and 3 take long."""
+    """Submissions 0 and 3 take long."""
     kind, answers = all_right(request)
     late = ("s0", "s3") if request.hurried else ()
     return kind, [("slow", "") if who in late else answer for who, answer in zip(SEEN[-1], answers, strict=True)]
 
 
 def poisoned(request: worker.Request) -> tuple:
-    """Whoever judges the submission 3 is not to be believed."""
+    """A worker that judges submission 3 can no longer be trusted."""
     return ("failed", "it leaks") if "# s3" in str(request.submissions) else all_right(request)
 
 
@@ -112,7 +113,7 @@ def submissions(tmp_path, monkeypatch):
 
 
 def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
-    """(student -> its problem, how often it was judged), by workers of this process that run `judge`."""
+    """Grade `count` submissions by workers of this process that run `judge`; return each student's problem."""
     monkeypatch.setattr(worker, "judge", judge)
     release = read_release(folders.notebook(LESSON))
     for number in range(count):
@@ -120,17 +121,17 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
         place.mkdir(parents=True)
         (place / f"{LESSON}.ipynb").write_bytes(notebook(f"s{number}"))
     read = (read_submission(folders.submitted, f"s{n}", release, folders.release) for n in range(count))
-    told: dict[str, str | None] = {}
+    problems: dict[str, str | None] = {}
     with client.Cluster(Batch(LESSON, 1), f"local:{workers}") as cluster:
         for judged in cluster.portions(read, count, release, lambda student: None):
             for one, report in judged:
-                assert one.student not in told and (report is None) == bool(one.problem)
-                told[one.student] = one.problem
-    assert len(told) == count
-    return told
+                assert one.student not in problems and (report is None) == bool(one.problem)
+                problems[one.student] = one.problem
+    assert len(problems) == count
+    return problems
 
 
-def test_each_hand_in_is_judged_once_and_large_ones_travel_alone(submissions, monkeypatch):
+def test_each_submission_is_judged_once_and_large_ones_are_sent_alone(submissions, monkeypatch):
     assert set(graded_by(monkeypatch, submissions, all_right, 2).values()) == {None}
     assert sorted(SEEN) == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"]]
     SEEN.clear()
@@ -140,20 +141,20 @@ def test_each_hand_in_is_judged_once_and_large_ones_travel_alone(submissions, mo
     assert sorted(SEEN) == [[f"s{number}"] for number in range(6)]
 
 
-def test_what_takes_long_waits_until_the_others_were_given_out(submissions, monkeypatch):
+def test_slow_submissions_are_judged_after_all_others(submissions, monkeypatch):
     assert set(graded_by(monkeypatch, submissions, slow_where_hurried, 1).values()) == {None}
     assert SEEN == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s0", "s3"]]
 
 
-def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(submissions, monkeypatch, capsys):
-    told = graded_by(monkeypatch, submissions, poisoned, 3)
-    lost = {student: problem for student, problem in told.items() if problem}
+def test_after_two_lost_workers_a_batch_is_left_for_grading_by_hand(submissions, monkeypatch, capsys):
+    problems = graded_by(monkeypatch, submissions, poisoned, 3)
+    lost = {student: problem for student, problem in problems.items() if problem}
     assert set(lost) == {"s2", "s3"} and len(set(lost.values())) == 1
     assert "could not judge this notebook (2 workers were lost" in lost["s3"] and "grade it by hand" in lost["s3"]
     assert capsys.readouterr().err.count("takes no work: it leaks") == 2
 
 
-def test_where_nobody_may_judge_grading_stops_and_says_why(submissions, monkeypatch, capsys):
+def test_without_any_usable_worker_grading_stops_with_the_reason(submissions, monkeypatch, capsys):
     with pytest.raises(GradingStopped, match="no worker of local:2 took work(.|\n)*:(.|\n)*EOFError(.|\n)*EOFError"):
         graded_by(monkeypatch, submissions, raising, 2, 3)
     monkeypatch.setattr(client, "version_of", lambda lesson: "of tomorrow")
@@ -170,16 +171,16 @@ def test_where_nobody_may_judge_grading_stops_and_says_why(submissions, monkeypa
 
 @pytest.fixture(scope="module")
 def postgres():
-    """The address of a new database on a server of its own, which sorts as people do: postgres("name")."""
+    """postgres("name") -> the address of a new database on its own server, with an English sort order."""
     import psycopg
 
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not found:
-        assert os.environ.get("COURSE_CI") != "1", "CI installs PostgreSQL"
+        assert os.environ.get("COURSE_CI") != "1", "CI must have PostgreSQL"
         pytest.skip("needs PostgreSQL's server: apt install postgresql")
     place, port = tempfile.mkdtemp(prefix="course-test-"), free_port()
     somebody = []
-    if os.getuid() == 0:  # as whom it refuses to run
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(place, "postgres")
         somebody = ["runuser", "-u", "postgres", "--"]
 
@@ -211,48 +212,48 @@ dan,Dan,Dorn,dan@x.org
 """
 
 
-def whole_way(one: Class) -> tuple[str, str, str, str]:
-    """Collect, record, grade by hand, collect anew, regrade, with a due date: report, CSV file, export, who is told."""
+def collect_and_grade(group: Class) -> tuple[str, str, str, str]:
+    """Collect, grade, collect and grade again; return the report, its CSV file, the export and the notes."""
     files = {f"{name}_{LESSON}.ipynb": written(f"because of {name}") for name in ("Zoe", "ada", "Ben")}
-    outcome, notes = one.take(files, roster=ROSTER)
-    record(one)
-    give_points(one, "ada", "Ben")
-    with open_gradebook(one.folders) as gradebook:
+    outcome, notes = group.take(files, roster=ROSTER)
+    record(group)
+    give_points(group, "ada", "Ben")
+    with open_gradebook(group.folders) as gradebook:
         gradebook.update_or_create_assignment(LESSON, duedate="2001-01-01 00:00 UTC")
-    one.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
-    record(one)
-    report = read_class(one.folders, LESSON)
-    told = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
-    return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), told
+    group.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
+    record(group)
+    report = read_class(group.folders, LESSON)
+    notices = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
+    return as_page(report), as_csv(report), export_csv(read_totals(group.folders, [LESSON])), notices
 
 
 @pytest.mark.full
-def test_a_gradebook_in_postgresql_is_the_same_gradebook(postgres, tmp_path):
+def test_a_gradebook_in_postgresql_gives_the_same_results(postgres, tmp_path):
     ways = []
     for name in ("sqlite", "postgresql"):
         one = Class(tmp_path / name)
         if name == "postgresql":
-            one.folders = replace(one.folders, db_url=postgres("whole_way"))
-        ways.append(whole_way(one))
+            one.folders = replace(one.folders, db_url=postgres("collect_and_grade"))
+        ways.append(collect_and_grade(one))
     assert not (tmp_path / "postgresql" / "class" / "gradebook.db").exists()
     assert ways[0] == ways[1] and "because of" not in ways[0][1]
     assert [row["student"] for row in csv.DictReader(ways[1][1].splitlines())] == ["Ben", "ada", "Zoe", "dan"]
 
 
-def test_a_database_that_is_not_there_is_one_sentence_without_its_password(tmp_path, postgres):
+def test_a_missing_database_is_reported_without_its_password(tmp_path, postgres):
     url = postgres("unused").replace("grader@", "grader:secret@").replace("unused", "nowhere")
     folders = replace(load(tmp_path)[0], db_url=url)
     for way in (lambda: read_class(folders, LESSON), lambda: read_totals(folders, [LESSON])):
-        with pytest.raises(CourseError, match="^The gradebook 127.0.0.1:.*nowhere.* cannot be used ") as told:
+        with pytest.raises(CourseError, match="^The gradebook 127.0.0.1:.*nowhere.* cannot be used ") as raised:
             way()
-        assert "secret" not in str(told.value)
+        assert "secret" not in str(raised.value)
 
 
 # Machines that fail.
 
 
 class Proxy:
-    """A way to a port of this machine that can be cut."""
+    """A connection to a port of this machine that can be cut."""
 
     def __init__(self, port: int):
         self.target, self.server, self.open = port, socket.create_server(("127.0.0.1", 0)), []
@@ -265,7 +266,7 @@ class Proxy:
                 here = self.server.accept()[0]
                 try:
                     there = socket.create_connection(("127.0.0.1", self.target))
-                except OSError:  # the scheduler does not listen yet: whoever came tries again
+                except OSError:  # the scheduler does not listen yet, so the client tries again
                     here.close()
                     continue
                 self.open += [here, there]
@@ -289,7 +290,7 @@ class Proxy:
 
 
 class Machines:
-    """A scheduler and workers, each a process that was started as docs/teaching.md says."""
+    """A scheduler and workers, each a process started as in docs/teaching.md."""
 
     def __init__(self):
         self.port, self.started, self.seen = free_port(), [], {}
@@ -315,7 +316,7 @@ class Machines:
         return self.start("worker", where, *plain, "--name", name, "--host", "127.0.0.1")
 
     def judging(self, process: psutil.Process) -> bool:
-        """Whether a worker's judge has its sandbox."""
+        """Return whether a worker's judge has started its sandbox."""
         with contextlib.suppress(psutil.Error):
             family = process.children(recursive=True)
             self.seen |= {one.pid: one for one in family}
@@ -328,7 +329,7 @@ class Machines:
 
     @contextlib.contextmanager
     def while_grading(self):
-        """Where something fails here, the grader shall not wait for it."""
+        """End all machines if an assertion fails, so that the grader does not wait for them."""
         try:
             yield
         except BaseException:
@@ -344,21 +345,20 @@ class Machines:
 def until(what, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
 
 
 @pytest.fixture
 def machines():
-    if shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1":
-        pytest.skip("needs bubblewrap")
+    need_sandbox()
     made = Machines()
     yield made
     made.end()
 
 
 @pytest.mark.full
-def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
+def test_tls_works_as_described_in_the_guide(machines, tmp_path, monkeypatch):
     guide = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
     make_key = next(line for line in guide.splitlines() if line.startswith("openssl req "))
     subprocess.run(make_key.split(), cwd=tmp_path, check=True, capture_output=True)
@@ -390,7 +390,7 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
 
 
 def make_class(folders, students: int) -> None:
-    """Right and wrong answers in turn, which wait for a moment: a worker can be met while it judges them."""
+    """Submit right and wrong answers that sleep a moment, so that workers can be interrupted while they judge."""
     solved = json.loads(folders.executed(LESSON).read_text(encoding="utf-8"))["cells"]
     cells = {name: text(cell) for cell in solved if (name := grade_id(cell) or "setup") != "setup"}
     solutions = {name: _in_own_words(source) for name, source in cells.items() if not name.startswith("check_")}
@@ -403,7 +403,7 @@ def make_class(folders, students: int) -> None:
 
 
 @pytest.mark.full
-def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machines, postgres, tmp_path, monkeypatch):
+def test_when_machines_fail_each_submission_is_still_graded_once(machines, postgres, tmp_path, monkeypatch):
     given, recorded = set(), []
     give, write = client.Cluster._give, Recorder.record
 

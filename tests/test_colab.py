@@ -1,4 +1,4 @@
-"""As Colab does it: each lesson's notebook alone in a folder, in a kernel with Colab's versions."""
+"""Each lesson's notebook as in Colab: alone in a folder, in a kernel with Colab's versions."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from helpers.authoring.pack import pack
 from helpers.course import course
 from tests import colab
 from tests.conftest import of_these
+from tests.sandboxes import need_sandbox
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("colab"), pytest.mark.timeout(900)]
 
@@ -21,8 +22,8 @@ LESSONS = colab.built_lessons()
 ONE = "04_scaling"
 GRADED = [name for name in LESSONS if course().lesson(name).points]
 TRAINED = [name for name in LESSONS if measured_exercises(course(), course().lesson(name))]
-QUICK = {"COURSE_QUICK": "1"}  # trainings take a few steps
-# Runs last in each lesson: what the kernel is, and whether every slider moves its picture under these widgets.
+QUICK = {"COURSE_QUICK": "1"}  # training runs take a few steps
+# Runs last in each lesson and reports the kernel's versions and whether every slider changes its picture.
 PROBE = """\
 import json, os, sys, IPython, ipykernel, ipywidgets, numpy, matplotlib, helpers
 def move(slider, page):
@@ -49,7 +50,7 @@ print("PROBE" + json.dumps({
     "beside": sorted(os.listdir())}))
 """
 PID = 'import os; print("PID", os.getpid())'
-# What is started from here on is listed at LISTED; OFFLINE and ONLINE move the place where git looks.
+# LISTED prints all processes started after STARTED; OFFLINE and ONLINE switch git's access to the repository.
 STARTED = """\
 import os, sys
 started = []
@@ -80,7 +81,7 @@ def packages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def edition(tmp_path_factory):
-    """The course as a fork with an address builds it."""
+    """The course as a fork with its own address builds it."""
     return colab.build_edition(colab.addressed(LESSONS), tmp_path_factory.mktemp("edition"))
 
 
@@ -104,7 +105,7 @@ def kernel(overlaid, packages, tmp_path):
 
 
 def outputs(notebook) -> list[tuple[object, str]]:
-    """(cell, all that it shows as text) of the code cells."""
+    """Return (cell, text of its outputs) for the code cells."""
     found = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -114,7 +115,7 @@ def outputs(notebook) -> list[tuple[object, str]]:
 
 
 def errors(notebook) -> list:
-    """Cells that raised, where no author meant it."""
+    """Return the unintended errors: (start of the cell, error class, message)."""
     return [
         (cell.source[:80], output.ename, output.evalue)
         for cell in notebook.cells
@@ -126,17 +127,16 @@ def errors(notebook) -> list:
 
 @pytest.fixture(scope="module")
 def solved():
-    """Solved notebooks, as run: the one that is graded need not be run twice."""
+    """Executed solved notebooks, kept so that grading does not run them again."""
     return {}
 
 
 @pytest.fixture
 def run_solved(edition, kernel, solved, executed_solution, executed_folder):
-    """run_solved(lesson) -> its solved notebook, run from the zip beside it; what is trained lies there already."""
+    """run_solved(lesson) -> its solved notebook, run with the zip and trained weights beside it."""
 
     def run(name):
         lesson = edition.lesson(name)
-        # up to this lesson, as a teacher hands it out
         pack(edition, lesson, kernel.content / f"attention-course-{name}.zip")
         if name in TRAINED:
             executed_solution(name)
@@ -151,12 +151,12 @@ def run_solved(edition, kernel, solved, executed_solution, executed_folder):
 
 
 @pytest.mark.parametrize("name", of_these(LESSONS, solved=True))
-def test_a_lesson_runs_solved_from_the_zip_beside_it(name, kernel, run_solved):
+def test_a_solved_lesson_runs_with_the_zip_beside_it(name, kernel, run_solved):
     notebook, weights = run_solved(name)
     assert {kind for _, kind, _ in errors(notebook)} <= ({"CheckFailed"} if name.startswith("00") else set())
     shown = outputs(notebook)
     ready = [text for cell, text in shown if cell.source.startswith("#@title Set-up")]
-    assert ready == [f"Ready: {name}\n"] * 2  # run twice, it is as it was
+    assert ready == [f"Ready: {name}\n"] * 2  # the second run changes nothing
     checks = [text for cell, text in shown if (colab.grade_id(cell) or "").startswith("check_")]
     assert checks and not [text for text in checks if not text.startswith("✓")]
     facts = json.loads(next(text for _, text in shown if text.startswith("PROBE")).removeprefix("PROBE"))
@@ -165,16 +165,16 @@ def test_a_lesson_runs_solved_from_the_zip_beside_it(name, kernel, run_solved):
     assert facts["versions"] == [wanted[package] for package in names]
     assert facts["sliders"] and not facts["still"]
     assert facts["colab"] and facts["helpers"].startswith(str(kernel.content))
-    assert f"PID {facts['pid']}\n" == shown[0][1]  # nothing was restarted
+    assert f"PID {facts['pid']}\n" == shown[0][1]  # the kernel was not restarted
     unpacked = {"attention-course", f"attention-course-{name}.zip", "sample_data", *(path.name for path in weights)}
-    unpacked |= {"language_model.curves.json"} if name == "12_language_model" else set()  # the training's curves
-    assert set(facts["beside"]) - {".progress.json"} == unpacked  # and nothing was installed
+    unpacked |= {"language_model.curves.json"} if name == "12_language_model" else set()
+    assert set(facts["beside"]) - {".progress.json"} == unpacked  # nothing else was installed
     assert bool(weights) == (name in TRAINED)
 
 
 @pytest.mark.parametrize("name", of_these(LESSONS, solved=False))
 def test_an_untouched_notebook_runs_to_its_end_in_a_clone(name, edition, origin, kernel):
-    """The first try is offline and says so; then git clones, once. Nothing raises but what is not answered yet."""
+    """The first attempt is offline and says so. Then git clones once, and only unanswered exercises raise errors."""
     notebook = colab.handed_out(colab.addressed(LESSONS), edition.lesson(name))
     set_up = next(cell.source for cell in notebook.cells if colab.grade_id(cell) == "setup")
     before = [STARTED, OFFLINE, set_up, ONLINE, set_up, set_up, LISTED]
@@ -193,19 +193,18 @@ def test_an_untouched_notebook_runs_to_its_end_in_a_clone(name, edition, origin,
 
 
 def says_what_to_do(output):
-    """In a sentence, without a stack trace."""
+    """Require an error of one sentence, without a stack trace."""
     assert output.output_type == "error" and output.traceback == [output.evalue]
     there = f"(cloning https://github.com/{colab.OWNER}/{colab.REPOSITORY} failed: "
     assert there in output.evalue and re.search(r"such as attention-course-\d\d_\w+\.zip, beside it", output.evalue)
 
 
 @pytest.mark.parametrize("lesson", of_these(GRADED, solved=True))
-def test_what_colab_saves_is_graded_with_full_points(lesson, run_solved, solved, tmp_path):
-    """Two submissions: one with new ids, one whose cells are known by their ids alone."""
-    if shutil.which("bwrap") is None and not os.environ.get("COURSE_CI"):
-        pytest.skip("needs bubblewrap")
+def test_a_notebook_saved_by_colab_gets_full_points(lesson, run_solved, solved, tmp_path):
+    """Two submissions: one with new cell ids, one without nbgrader's metadata."""
+    need_sandbox()
     notebook, weights = solved.pop(lesson, None) or run_solved(lesson)
-    notebook.cells = notebook.cells[2:-1]  # without what was added here
+    notebook.cells = notebook.cells[2:-1]  # without the added cells
     name = f"Copy of {lesson}.ipynb"
     for student, keep in (("new_ids", "nbgrader"), ("old_ids", "id")):
         folder = tmp_path / "class" / "submitted" / student / lesson

@@ -1,6 +1,6 @@
-"""What notebooks show, on a page like Colab's: light, dark and 600 px wide. Words are readable, nothing sticks out.
+"""Outputs of notebooks on a page like Colab's, light and dark, wide and narrow: text is readable and nothing overflows.
 
-Colab's style sheet is approximated: its surfaces, its letters, and none of JupyterLab's variables.
+The page approximates Colab's style sheet: its colors and fonts, and none of JupyterLab's variables.
 """
 
 import json
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 ROOT = course().root
 STORED = [ROOT / "solutions" / x.name / f"{x.name}.ipynb" for x in course().lessons]
 SHOWN = [path.stem for path in STORED if path.is_file() and "<img " in path.read_text("utf-8")]
-THEMES = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#383838", "#d5d5d5")}  # surface, letters
+THEMES = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#383838", "#d5d5d5")}  # background, text
 LEAST = 4.5
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ background: {0}; color: {1}; font: 14px/20px Roboto, "Noto Sans", sans-serif; margin: 8px; }}
@@ -26,7 +26,7 @@ pre, code {{ font: 14px/19px monospace; white-space: pre-wrap; }}
 .output {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }} td, th {{ padding: 4px 8px; text-align: right; }}
 </style>{2}"""
-# Each text with less contrast than asked for, as [text, contrast]; backgrounds and opacities of all that is around it.
+# Each text with too little contrast, as [text, contrast], with the backgrounds and opacities of all its ancestors.
 FAINT = """least => {
   const parse = text => {
     const n = text.match(/[\\d.]+(e-?\\d+)?/g).map(Number), unit = text.startsWith('color(') ? 255 : 1;
@@ -54,7 +54,7 @@ FAINT = """least => {
   }
   return found;
 }"""
-# An output scrolls, so that a picture of 640 px, whose letters would get too small, may be wider than it.
+# Outputs scroll, so that a picture may be 640 px wide, because its text would be too small otherwise.
 WIDE = """() => [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)
   .filter(e => e.tagName !== 'IMG' || !e.closest('.output') || e.getBoundingClientRect().width > 641)
   .map(e => [e.tagName, (e.alt || e.textContent || '').slice(0, 60), Math.round(e.getBoundingClientRect().right)])"""
@@ -69,7 +69,7 @@ def page():
 
 
 def shown_by(lesson: str) -> str:
-    """What the solution notebook shows as HTML: figures, explorers' pictures, the machine. Checks have a test below."""
+    """Return the HTML that the solution notebook shows, except messages of the check, which have their own test."""
     cells = json.loads((ROOT / "solutions" / lesson / f"{lesson}.ipynb").read_text("utf-8"))["cells"]
     data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     data = [item for item in data if not "".join(item.get("text/plain", "")).startswith(tuple("✓✗◐–"))]
@@ -99,7 +99,7 @@ def unanswered(Q, K):
 
 
 def reports() -> str:
-    """What the check says to answers that are wrong in different ways."""
+    """Return the check's messages for answers that are wrong in different ways."""
     keys = load_keys("04_scaling")
     answers = (by_width, loses_float64, flat, raises, unanswered)
     quiz = [as_html(verdict_on(keys["quiz_1"], option)) for option in ("a", "b", "c", None)]
@@ -107,7 +107,7 @@ def reports() -> str:
 
 
 def look(page, html: str) -> list[str]:
-    """What cannot be read, or sticks out, in any of the pages."""
+    """Return what is unreadable or overflows in any theme and width."""
     found = []
     for theme, colors in THEMES.items():
         for width in (1100, 600):
@@ -125,18 +125,18 @@ def test_a_lesson_is_readable_in_colab(page, lesson):
     assert look(page, html) == []
 
 
-def test_what_the_check_says_is_readable_in_colab(page):
+def test_messages_of_the_check_are_readable_in_colab(page):
     assert look(page, reports()) == []
 
 
-def test_faint_words_and_wide_pictures_are_seen(page):
+def test_faint_text_and_wide_elements_are_detected(page):
     html = '<p style="color:#888;background:#fff">faint</p><div style="width:900px">wide</div>'
     found = look(page, html)
     assert any("faint" in line for line in found) and any("wide" in line for line in found)
 
 
 @pytest.mark.parametrize("theme", ["data-jp-theme-light=false", "theme=dark", "class=vscode-dark", "", "theme=light"])
-def test_figures_are_dark_on_a_dark_page_and_on_no_other(page, theme):
+def test_figures_are_inverted_only_on_dark_pages(page, theme):
     figure, ax = new_figure(2, 2)
     wrong = as_html(verdict_on(load_keys("04_scaling")["scaled_scores"], by_width))
     page.set_content(f"<!doctype html><body {theme}>{Picture(figure, 'a').html()}{wrong}</body>")

@@ -1,4 +1,4 @@
-"""course collect: every platform's download comes in, nothing is lost, and the list says who is missing."""
+"""`course collect`: it reads every platform's download, loses nothing, and lists who is missing."""
 
 import functools
 import io
@@ -32,7 +32,7 @@ LESSON, OTHER = "04_scaling", "03_query_key"
 
 @functools.cache
 def notebook(answer: str, lesson: str = LESSON) -> bytes:
-    """A submission: the release, with something written into its first answer cell."""
+    """Return a submission: the released notebook with a comment in its first answer cell."""
     cells = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
     first = next(c for c in cells["cells"] if c["metadata"].get("nbgrader", {}).get("solution"))
     first["source"] = f"# {answer}"
@@ -48,18 +48,18 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def local_time(text: str, form: str) -> datetime:
-    """A time in this computer's zone, as UTC without a zone."""
+    """Convert a time in this computer's zone to UTC without a zone."""
     return datetime.strptime(text, form).astimezone(UTC).replace(tzinfo=None)
 
 
 class Class:
-    """One class in a folder of its own."""
+    """A class in its own folder."""
 
     def __init__(self, tmp_path: Path):
         self.tmp, self.folders = tmp_path, load(tmp_path / "class")[0]
 
     def take(self, files: dict[str, bytes], lesson: str | None = LESSON, roster: str = "", name: str = "got.zip"):
-        """Collect a zip of these files; the outcome of the lesson (or all of them), and the sentences."""
+        """Collect a zip of these files; return the outcome of the lesson, or of all lessons, and the notes."""
         path = self.tmp / name
         path.write_bytes(zipped(files))
         return self.take_path(path, lesson, roster)
@@ -85,12 +85,12 @@ class Class:
 
 
 @pytest.fixture
-def one(tmp_path) -> Class:
+def group(tmp_path) -> Class:
     return Class(tmp_path)
 
 
-def test_moodle_folders_and_flat_names(one):
-    outcome, notes = one.take(
+def test_moodle_downloads_with_folders_and_with_flat_names(group):
+    outcome, notes = group.take(
         {
             "Ada Lovelace_101_assignsubmission_file_/04_scaling.ipynb": notebook("ada"),
             "Ada Lovelace_101_assignsubmission_file_/translator.safetensors": b"numbers",
@@ -101,17 +101,17 @@ def test_moodle_folders_and_flat_names(one):
     )
     assert set(outcome.became.values()) == {"new"} and notes == []
     for student, answer in (("Ada Lovelace", "ada"), ("Ben O Neill-Smith", "ben"), ("Cyd Dorn", "cyd")):
-        assert one.has(student) == notebook(answer)
-    assert (one.folders.submitted / "Ada Lovelace" / LESSON / "translator.safetensors").read_bytes() == b"numbers"
-    assert read_sources(one.folders, LESSON)["Ada Lovelace"].place == "Ada Lovelace_101_assignsubmission_file_"
+        assert group.has(student) == notebook(answer)
+    assert (group.folders.submitted / "Ada Lovelace" / LESSON / "translator.safetensors").read_bytes() == b"numbers"
+    assert read_sources(group.folders, LESSON)["Ada Lovelace"].place == "Ada Lovelace_101_assignsubmission_file_"
     read = read_submission(
-        one.folders.submitted, "Ada Lovelace", read_release(one.folders.notebook(LESSON)), one.folders.release
+        group.folders.submitted, "Ada Lovelace", read_release(group.folders.notebook(LESSON)), group.folders.release
     )
     assert read.problem is None and "# ada" in read.code()
 
 
-def test_canvas_names_late_and_handed_in_again(one):
-    outcome, _ = one.take(
+def test_canvas_downloads_with_late_and_repeated_submissions(group):
+    outcome, _ = group.take(
         {
             "lovelaceada_11_501_04_scaling.ipynb": notebook("checkpoint('translator.safetensors', 'model-2.txt')"),
             "lovelaceada_11_502_translator-1.safetensors": b"numbers",
@@ -120,26 +120,26 @@ def test_canvas_names_late_and_handed_in_again(one):
             "anon_x7Yz_504_04_scaling.ipynb": notebook("anonymous"),
         }
     )
-    assert one.students() == {"lovelaceada-11", "müllerjörg-12", "anon_x7Yz"}
-    there = {path.name for path in (one.folders.submitted / "lovelaceada-11" / LESSON).iterdir()}
+    assert group.students() == {"lovelaceada-11", "müllerjörg-12", "anon_x7Yz"}
+    there = {path.name for path in (group.folders.submitted / "lovelaceada-11" / LESSON).iterdir()}
     assert there == {"04_scaling.ipynb", "translator.safetensors", "model-2.txt"}
     assert outcome.late == {"müllerjörg-12": "says Canvas"}
-    assert one.has("müllerjörg-12") == notebook("jörg")
-    assert read_sources(one.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
+    assert group.has("müllerjörg-12") == notebook("jörg")
+    assert read_sources(group.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
 
 
-def test_brightspace_folders_the_newest_counts(one):
+def test_brightspace_downloads_where_the_newest_submission_counts(group):
     folder = "7-4242 - Ada Lovelace - {}/04_scaling.ipynb"
-    outcome, _ = one.take(
+    outcome, _ = group.take(
         {
             folder.format("Nov 10, 2026 930 AM"): notebook("newest"),
             folder.format("Nov 3, 2026 1030 PM"): notebook("first"),
             "index.html": b"<p>of the platform</p>",
         }
     )
-    assert outcome.became == {"Ada Lovelace-7": "new"} and one.has("Ada Lovelace-7") == notebook("newest")
-    assert notebook("first") in one.all_bytes() and list(outcome.twice) == ["Ada Lovelace-7"]
-    source = read_sources(one.folders, LESSON)["Ada Lovelace-7"]
+    assert outcome.became == {"Ada Lovelace-7": "new"} and group.has("Ada Lovelace-7") == notebook("newest")
+    assert notebook("first") in group.all_bytes() and list(outcome.twice) == ["Ada Lovelace-7"]
+    source = read_sources(group.folders, LESSON)["Ada Lovelace-7"]
     assert source.time == local_time("Nov 10, 2026 9:30 AM", "%b %d, %Y %I:%M %p").isoformat()
 
 
@@ -160,8 +160,8 @@ submission_901:
 """
 
 
-def test_gradescope_folders_with_groups_and_times(one):
-    outcome, _ = one.take(
+def test_gradescope_downloads_with_groups_and_times(group):
+    outcome, _ = group.take(
         {
             "assignment_1_export/submission_metadata.yml": METADATA,
             "assignment_1_export/submission_900/04_scaling.ipynb": notebook("both"),
@@ -169,13 +169,13 @@ def test_gradescope_folders_with_groups_and_times(one):
         }
     )
     assert set(outcome.became) == {"ada@example.org", "ben@example.org", "901"}
-    assert one.has("ada@example.org") == one.has("ben@example.org") == notebook("both")
-    stamp = one.folders.submitted / "ada@example.org" / LESSON / "timestamp.txt"
+    assert group.has("ada@example.org") == group.has("ben@example.org") == notebook("both")
+    stamp = group.folders.submitted / "ada@example.org" / LESSON / "timestamp.txt"
     assert stamp.read_text() == "2026-11-03 10:30:00 UTC"
 
 
-def test_flat_files_and_folders_with_names(one):
-    outcome, notes = one.take(
+def test_other_downloads_with_named_files_and_folders(group):
+    outcome, notes = group.take(
         {
             "ada_04_scaling.ipynb": notebook("ada"),
             "Copy of ben_04_scaling (1).ipynb": notebook("ben"),
@@ -186,61 +186,61 @@ def test_flat_files_and_folders_with_names(one):
             "04_scaling.ipynb": notebook("whose?"),
         }
     )
-    assert (one.folders.submitted / "dan" / LESSON / "translator.safetensors").is_file()
-    assert one.students() == {"ada", "ben", "cyd", "dan"} and one.has("cyd") == notebook("cyd")
+    assert (group.folders.submitted / "dan" / LESSON / "translator.safetensors").is_file()
+    assert group.students() == {"ada", "ben", "cyd", "dan"} and group.has("cyd") == notebook("cyd")
     assert notes == [
         "04_scaling.ipynb does not say whose it is; put it into a folder with the student's name.",
         "eva/work.rar was not collected: no notebook lies there.",
     ]
 
 
-def test_a_folder_is_taken_like_a_zip_and_its_zips_too(one):
-    root = one.tmp / "download"
+def test_a_folder_is_collected_like_a_zip_and_so_are_zips_in_it(group):
+    root = group.tmp / "download"
     (root / "ada").mkdir(parents=True)
     (root / "ada" / "04_scaling.ipynb").write_bytes(notebook("ada"))
     (root / "ben.zip").write_bytes(zipped({"work/04_scaling.ipynb": notebook("ben")}))
-    outcome, _ = one.take_path(root)
-    assert outcome.became == {"ada": "new", "ben": "new"} and one.has("ben") == notebook("ben")
+    outcome, _ = group.take_path(root)
+    assert outcome.became == {"ada": "new", "ben": "new"} and group.has("ben") == notebook("ben")
 
 
-def test_the_notebook_tells_the_lesson(one):
-    outcomes, _ = one.take({"ada/a.ipynb": notebook("4"), "ben/b.ipynb": notebook("3", OTHER)}, lesson=None)
+def test_the_lesson_is_recognized_by_the_notebook(group):
+    outcomes, _ = group.take({"ada/a.ipynb": notebook("4"), "ben/b.ipynb": notebook("3", OTHER)}, lesson=None)
     assert [(outcome.lesson, list(outcome.became)) for outcome in outcomes] == [(OTHER, ["ben"]), (LESSON, ["ada"])]
-    assert one.has("ben", OTHER) == notebook("3", OTHER)
+    assert group.has("ben", OTHER) == notebook("3", OTHER)
 
 
 @pytest.mark.parametrize("lesson", [LESSON, None])
-def test_what_belongs_to_another_lesson_is_misplaced_and_touches_nothing(one, lesson):
-    own = one.folders.submitted / "Ben B" / OTHER / f"{OTHER}.ipynb"
+def test_a_notebook_of_another_lesson_is_reported_and_replaces_nothing(group, lesson):
+    own = group.folders.submitted / "Ben B" / OTHER / f"{OTHER}.ipynb"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"his real one")
     folder = "{}_{}_assignsubmission_file_/work.ipynb"
     files = {folder.format(name, n): notebook(name) for n, name in enumerate(("Ada A", "Cyd C"))}
-    outcome, _ = one.take(files | {folder.format("Ben B", 9): notebook("old", OTHER)}, lesson)
+    outcome, _ = group.take(files | {folder.format("Ben B", 9): notebook("old", OTHER)}, lesson)
     outcome = outcome if lesson else outcome[0]
     assert list(outcome.misplaced) == ["Ben B"] and OTHER in outcome.misplaced["Ben B"]
-    assert own.read_bytes() == b"his real one" and notebook("old", OTHER) in one.all_bytes()
+    assert own.read_bytes() == b"his real one" and notebook("old", OTHER) in group.all_bytes()
 
 
 ROSTER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,a@x.org,11\nben,Ben,Berg,b@x.org,12\n"
 
 
-def test_a_second_lesson_in_one_hand_in_is_kept_beside(one):
+def test_a_notebook_of_a_second_lesson_is_kept_beside_the_first(group):
     folder = "Ada A_1_assignsubmission_file_/"
-    outcome, _ = one.take({folder + "a.ipynb": notebook("4"), folder + "b.ipynb": notebook("3", OTHER)})
-    assert outcome.misplaced == {} and one.has("Ada A") == notebook("4")
-    assert (one.folders.submitted / "Ada A" / LESSON / "b.ipynb").read_bytes() == notebook("3", OTHER)
+    outcome, _ = group.take({folder + "a.ipynb": notebook("4"), folder + "b.ipynb": notebook("3", OTHER)})
+    assert outcome.misplaced == {} and group.has("Ada A") == notebook("4")
+    assert (group.folders.submitted / "Ada A" / LESSON / "b.ipynb").read_bytes() == notebook("3", OTHER)
 
 
-def test_the_roster_names_students_and_says_who_is_missing(one):
-    outcome, _ = one.take(
+def test_the_roster_names_students_and_shows_who_is_missing(group):
+    outcome, _ = group.take(
         {"lovelaceada_11_501_04_scaling.ipynb": notebook("ada"), "zoe_99_502_x.ipynb": notebook("zoe")}, roster=ROSTER
     )
-    assert one.students() == {"ada", "zoe-99"}
+    assert group.students() == {"ada", "zoe-99"}
     assert outcome.missing == ["ben"] and outcome.unlisted == ["zoe-99"]
-    later, _ = one.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook remembers the class
+    later, _ = group.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook knows the class
     assert later.became == {"ben": "new"} and later.missing == []
-    with open_gradebook(one.folders) as gradebook:
+    with open_gradebook(group.folders) as gradebook:
         assert gradebook.find_student("ben").email == "b@x.org"
 
 
@@ -263,103 +263,106 @@ Participant 103,Jörg Müller,jm@x.org,No submission,,-
         ("Name\nAda Lovelace\n", "Ada Lovelace"),
     ],
 )
-def test_the_lists_of_all_platforms_are_rosters(tmp_path, text, student):
+def test_lists_of_all_platforms_can_be_rosters(tmp_path, text, student):
     for encoding in ("utf-8", "utf-16"):
         (tmp_path / "list.csv").write_bytes(text.removeprefix("\ufeff").encode(encoding))
         people = read_roster(tmp_path / "list.csv")
         assert people[0].student == student and people[0].first_name == "Ada"
 
 
-def test_a_list_that_is_no_roster_is_refused_in_a_sentence(tmp_path):
-    for text in ("", "a,b\n1,2\n", "id\nada\nada\n"):
-        (tmp_path / "list.csv").write_text(text)
-        with pytest.raises(CourseError, match="roster|Two lines"):
-            read_roster(tmp_path / "list.csv")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "it is empty"), ("a,b\n1,2\n", "line 2 names no student"), ("id\nada\nada\n", "Two lines of .* 'ada'")],
+)
+def test_a_list_that_is_not_a_roster_is_refused_with_a_message(tmp_path, text, message):
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(CourseError, match=message):
+        read_roster(tmp_path / "list.csv")
 
 
-def test_two_students_of_one_name_stay_two(one):
+def test_two_students_of_the_same_name_are_kept_apart(group):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
     files = {folder.format(101): notebook("first"), folder.format(102): notebook("second")}
-    outcome, notes = one.take(files)
-    assert one.students() == {"Ada Lovelace-101", "Ada Lovelace-102"} and "grading worksheet" in notes[0]
-    again, _ = one.take(files)
-    assert set(again.became.values()) == {"unchanged"} and len(one.students()) == 2
+    outcome, notes = group.take(files)
+    assert group.students() == {"Ada Lovelace-101", "Ada Lovelace-102"} and "grading worksheet" in notes[0]
+    again, _ = group.take(files)
+    assert set(again.became.values()) == {"unchanged"} and len(group.students()) == 2
 
 
-def test_a_second_student_of_a_name_who_comes_later_does_not_replace_the_first(one):
+def test_a_later_student_of_the_same_name_does_not_replace_the_first(group):
     for number in (101, 102):
-        one.take({f"Ada Lovelace_{number}_assignsubmission_file_/04_scaling.ipynb": notebook(str(number))})
-    assert one.has("Ada Lovelace") == notebook("101") and one.has("Ada Lovelace-102") == notebook("102")
+        group.take({f"Ada Lovelace_{number}_assignsubmission_file_/04_scaling.ipynb": notebook(str(number))})
+    assert group.has("Ada Lovelace") == notebook("101") and group.has("Ada Lovelace-102") == notebook("102")
 
 
-def test_moodles_worksheet_tells_them_apart_and_has_the_time(one):
+def test_moodles_worksheet_tells_equal_names_apart_and_gives_times(group):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
-    outcome, notes = one.take(
+    outcome, notes = group.take(
         {folder.format(101): notebook("first"), folder.format(102): notebook("second")}, roster=MOODLE_SHEET
     )
-    assert one.students() == {"ada1@x.org", "ada2@x.org"} and notes == [] and outcome.missing == ["jm@x.org"]
-    assert one.has("ada2@x.org") == notebook("second")
-    source = read_sources(one.folders, LESSON)["ada1@x.org"]
+    assert group.students() == {"ada1@x.org", "ada2@x.org"} and notes == [] and outcome.missing == ["jm@x.org"]
+    assert group.has("ada2@x.org") == notebook("second")
+    source = read_sources(group.folders, LESSON)["ada1@x.org"]
     assert source.time == local_time("Tue 3 11 2026 10:30", "%a %d %m %Y %H:%M").isoformat()
 
 
-def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
+def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(group):
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     files = {folder.format("Jörg Müller", 103): notebook("j")}
     files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
-    one.take(files)
-    outcome, notes = one.take(files, roster=MOODLE_SHEET)
+    group.take(files)
+    outcome, notes = group.take(files, roster=MOODLE_SHEET)
     assert outcome.became["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
     assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
     students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}
-    with open_gradebook(one.folders) as gradebook:
-        assert set(read_sources(one.folders, LESSON)) == {student.id for student in gradebook.students} == students
+    with open_gradebook(group.folders) as gradebook:
+        assert set(read_sources(group.folders, LESSON)) == {student.id for student in gradebook.students} == students
 
 
-def test_a_worksheet_of_another_assignment_still_tells_names(one):
+def test_a_worksheet_of_another_assignment_still_gives_names(group):
     sheet = MOODLE_SHEET.replace("Participant 10", "Participant 77")
-    outcome, _ = one.take({"Jörg Müller_5_assignsubmission_file_/x.ipynb": notebook("j")}, roster=sheet)
+    outcome, _ = group.take({"Jörg Müller_5_assignsubmission_file_/x.ipynb": notebook("j")}, roster=sheet)
     assert outcome.became == {"jm@x.org": "new"}
 
 
-def test_what_was_collected_is_replaced_by_a_newer_one_only_and_kept(one):
+def test_a_submission_is_replaced_only_by_a_newer_one_and_kept(group):
     folder = "7-4242 - Ada Lovelace - Nov {}, 2026 1030 AM/04_scaling.ipynb"
     first, second = {folder.format(3): notebook("first")}, {folder.format(5): notebook("second")}
-    one.take(first)
-    outcome, _ = one.take(second)
-    assert outcome.became == {"Ada Lovelace-7": "newer"} and one.has("Ada Lovelace-7") == notebook("second")
+    group.take(first)
+    outcome, _ = group.take(second)
+    assert outcome.became == {"Ada Lovelace-7": "newer"} and group.has("Ada Lovelace-7") == notebook("second")
     kept = outcome.twice["Ada Lovelace-7"]
     assert (kept / f"{LESSON}.ipynb").read_bytes() == notebook("first")
-    outcome, _ = one.take(first)  # yesterday's download once more
-    assert outcome.became == {"Ada Lovelace-7": "unchanged"} and one.has("Ada Lovelace-7") == notebook("second")
+    outcome, _ = group.take(first)  # yesterday's download again
+    assert outcome.became == {"Ada Lovelace-7": "unchanged"} and group.has("Ada Lovelace-7") == notebook("second")
 
 
-def test_an_old_download_without_times_brings_nothing_back(one):
+def test_an_old_download_without_times_does_not_restore_old_submissions(group):
     first, second = {"ada.ipynb": notebook("first")}, {"ada.ipynb": notebook("second")}
     for files in (first, second, first):
-        one.take(files)
-    assert one.has("ada") == notebook("second") and notebook("first") in one.all_bytes()
+        group.take(files)
+    assert group.has("ada") == notebook("second") and notebook("first") in group.all_bytes()
 
 
-def test_what_a_person_mended_stays(one):
-    one.take({"ada.ipynb": notebook("broken")})
-    place = one.folders.submitted / "ada" / LESSON / f"{LESSON}.ipynb"
+def test_a_submission_fixed_by_the_teacher_is_not_overwritten(group):
+    group.take({"ada.ipynb": notebook("broken")})
+    place = group.folders.submitted / "ada" / LESSON / f"{LESSON}.ipynb"
     place.write_bytes(notebook("mended by the teacher"))
-    one.take({"ada.ipynb": notebook("broken")})
+    group.take({"ada.ipynb": notebook("broken")})
     assert place.read_bytes() == notebook("mended by the teacher")
 
 
-def test_late_by_nbgraders_due_date_and_extension(one):
+def test_lateness_follows_nbgraders_due_date_and_extensions(group):
     due = local_time("2026-11-03 23:59", "%Y-%m-%d %H:%M")
-    with open_gradebook(one.folders) as gradebook:
-        register_lesson(gradebook, one.folders, LESSON)
+    with open_gradebook(group.folders) as gradebook:
+        register_lesson(gradebook, group.folders, LESSON)
         gradebook.update_or_create_assignment(LESSON, duedate=due)
         gradebook.update_or_create_student("Ben B-8")
         with gradebook.db.no_autoflush:
             gradebook.update_or_create_submission(LESSON, "Ben B-8")
         gradebook.grant_extension(LESSON, "Ben B-8", days=2)
     folder = "{} - Nov {}, 2026 1030 AM/04_scaling.ipynb"
-    outcome, _ = one.take(
+    outcome, _ = group.take(
         {
             folder.format("7-1 - Ada A", 5): notebook("a"),
             folder.format("8-1 - Ben B", 5): notebook("b"),
@@ -369,28 +372,28 @@ def test_late_by_nbgraders_due_date_and_extension(one):
     assert outcome.late == {"Ada A-7": "1 day 10 hours"}
 
 
-def test_a_learners_own_timestamp_says_nothing_about_the_time(one):
-    one.take({"ada/04_scaling.ipynb": notebook("a"), "ada/timestamp.txt": b"2020-01-01 00:00:00 UTC"})
-    there = one.folders.submitted / "ada" / LESSON
+def test_a_learners_own_timestamp_file_is_ignored(group):
+    group.take({"ada/04_scaling.ipynb": notebook("a"), "ada/timestamp.txt": b"2020-01-01 00:00:00 UTC"})
+    there = group.folders.submitted / "ada" / LESSON
     assert not (there / "timestamp.txt").exists()
     assert b"2020-01-01 00:00:00 UTC" in {path.read_bytes() for path in there.iterdir()}
 
 
-def test_nested_zips_are_unpacked_and_damaged_ones_are_named_and_kept(one):
+def test_nested_zips_are_unpacked_and_damaged_ones_are_reported_and_kept(group):
     deep = zipped({"a/b/04_scaling.ipynb": notebook("deep")})
-    outcome, notes = one.take(
+    outcome, notes = group.take(
         {
             "Ada A_1_assignsubmission_file_/work.zip": zipped({"inner.zip": deep}),
             "Ben B_2_assignsubmission_file_/work.zip": b"PK\x03\x04 no zip at all",
             "Cyd C_3_assignsubmission_file_/work.rar": b"Rar!",
         }
     )
-    assert one.has("Ada A") == notebook("deep") and set(outcome.became) == {"Ada A", "Ben B", "Cyd C"}
+    assert group.has("Ada A") == notebook("deep") and set(outcome.became) == {"Ada A", "Ben B", "Cyd C"}
     assert [note for note in notes if "Ben B" in note and "damaged" in note]
-    assert {b"PK\x03\x04 no zip at all", b"Rar!"} <= one.all_bytes()
+    assert {b"PK\x03\x04 no zip at all", b"Rar!"} <= group.all_bytes()
 
 
-def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
+def test_a_zip_bomb_is_not_unpacked(group, monkeypatch):
     monkeypatch.setattr(unpack, "LARGEST_FILE", 1 << 20)
     monkeypatch.setattr(unpack, "LARGEST_INSIDE", 3 << 19)
     bombs = {
@@ -407,17 +410,17 @@ def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
         ),
         "Fay F_6_assignsubmission_file_/04_scaling.ipynb": notebook("fine"),
     }
-    outcome, notes = one.take(bombs)
-    assert one.has("Fay F") == notebook("fine")
+    outcome, notes = group.take(bombs)
+    assert group.has("Fay F") == notebook("fine")
     for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E", "Gus G", "Hal H"):
         assert [note for note in notes if name in note], name
-    assert [note for note in notes if "Ben B" in note and "more than 1 MB" in note]  # not what was left of them
-    assert max(len(content) for content in one.all_bytes()) < 1 << 20
-    assert sum(len(content) for content in one.all_bytes()) < 1 << 20 and len(one.all_bytes()) < 20
+    assert [note for note in notes if "Ben B" in note and "more than 1 MB" in note]  # the limit, not the rest of it
+    assert max(len(content) for content in group.all_bytes()) < 1 << 20
+    assert sum(len(content) for content in group.all_bytes()) < 1 << 20 and len(group.all_bytes()) < 20
 
 
-def test_names_lead_nowhere(one):
-    outcome, _ = one.take(
+def test_paths_in_a_zip_cannot_leave_the_folder(group):
+    outcome, _ = group.take(
         {
             "../../../evil.ipynb": notebook("a"),
             "/etc/ada_04_scaling.ipynb": notebook("b"),
@@ -426,77 +429,77 @@ def test_names_lead_nowhere(one):
             "dan/.DS_Store": b"junk",
         }
     )
-    assert one.students() == {"evil", "ada", "cyd"} or one.students() == {"evil", "etc", "cyd"}
-    outside = [path for path in one.tmp.iterdir() if path.name not in ("class", "got.zip")]
-    assert all(path.name.startswith("room-") for path in outside) and b"junk" not in one.all_bytes()
+    assert group.students() == {"evil", "ada", "cyd"} or group.students() == {"evil", "etc", "cyd"}
+    outside = [path for path in group.tmp.iterdir() if path.name not in ("class", "got.zip")]
+    assert all(path.name.startswith("room-") for path in outside) and b"junk" not in group.all_bytes()
 
 
-def test_a_link_in_a_zip_is_no_link_here(one):
-    path = one.tmp / "got.zip"
+def test_a_symbolic_link_in_a_zip_becomes_a_plain_file(group):
+    path = group.tmp / "got.zip"
     with zipfile.ZipFile(path, "w") as archive:
         entry = zipfile.ZipInfo("ada/04_scaling.ipynb")
         entry.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(entry, "/etc/passwd")
-    one.take_path(path)
-    assert one.has("ada") == b"/etc/passwd"  # the text, which is no notebook
+    group.take_path(path)
+    assert group.has("ada") == b"/etc/passwd"  # the link's text, which is not a notebook
 
 
-def test_a_link_in_a_folder_is_not_followed(one):
-    root = one.tmp / "download" / "ada"
+def test_a_symbolic_link_in_a_folder_is_not_followed(group):
+    root = group.tmp / "download" / "ada"
     root.mkdir(parents=True)
-    (one.tmp / "secret.ipynb").write_bytes(notebook("not theirs"))
-    os.symlink(one.tmp / "secret.ipynb", root / "04_scaling.ipynb")
+    (group.tmp / "secret.ipynb").write_bytes(notebook("not theirs"))
+    os.symlink(group.tmp / "secret.ipynb", root / "04_scaling.ipynb")
     (root / "own.ipynb").write_bytes(notebook("own"))
-    _, notes = one.take_path(one.tmp / "download")
-    assert one.has("ada") == notebook("own") and "is a link" in notes[0]
+    _, notes = group.take_path(group.tmp / "download")
+    assert group.has("ada") == notebook("own") and "is a link" in notes[0]
 
 
-def test_who_handed_in_no_notebook_is_named_in_a_sentence(one):
+def test_a_submission_without_a_notebook_is_reported(group):
     moodle = "Ben B_2_assignsubmission_file_"
     files = {"Ada A_1_assignsubmission_file_/04_scaling.ipynb": notebook("a"), f"{moodle}/answers.pdf": b"%PDF-1.7"}
-    outcome, notes = one.take(files)
+    outcome, notes = group.take(files)
     assert notes == [f"{moodle}: no notebook was handed in; {LESSON}.ipynb was expected."]
     assert set(outcome.became) == {"Ada A", "Ben B"}
 
 
-def test_of_several_notebooks_the_answered_one_counts_and_all_are_kept(one):
+def test_of_several_notebooks_the_answered_one_counts_and_all_are_kept(group):
     blank = (ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes()
-    one.take({"ada/04_scaling (1).ipynb": notebook("answered"), "ada/04_scaling.ipynb": blank})
-    assert one.has("ada") == notebook("answered") and blank in one.all_bytes()
+    group.take({"ada/04_scaling (1).ipynb": notebook("answered"), "ada/04_scaling.ipynb": blank})
+    assert group.has("ada") == notebook("answered") and blank in group.all_bytes()
 
 
-def test_equal_file_names_of_one_learner_do_not_overwrite_each_other(one):
-    one.take({"ada/04_scaling.ipynb": notebook("a"), "ada/n.txt": b"1", "ada/x/n.txt": b"2", "ada/y/N.txt": b"3"})
-    assert {b"1", b"2", b"3", notebook("a")} <= one.all_bytes()
+def test_equal_file_names_of_one_learner_do_not_overwrite_each_other(group):
+    group.take({"ada/04_scaling.ipynb": notebook("a"), "ada/n.txt": b"1", "ada/x/n.txt": b"2", "ada/y/N.txt": b"3"})
+    assert {b"1", b"2", b"3", notebook("a")} <= group.all_bytes()
 
 
-def test_umlauts_from_a_mac_and_from_windows_are_the_same_student(one):
+def test_umlauts_from_a_mac_and_from_windows_are_the_same_student(group):
     name = "Jörg Müller_5_assignsubmission_file_/04_scaling.ipynb"
-    one.take({unicodedata.normalize("NFD", name): notebook("j")})
-    outcome, _ = one.take({name: notebook("j")})
+    group.take({unicodedata.normalize("NFD", name): notebook("j")})
+    outcome, _ = group.take({name: notebook("j")})
     assert outcome.became == {"Jörg Müller": "unchanged"}
 
 
-def test_utf8_names_without_the_zips_mark(one):
+def test_utf8_names_without_the_utf8_flag_are_read(group):
     whole = zipped({"J____rg_04_scaling.ipynb": notebook("j")})
-    path = one.tmp / "mac.zip"
-    path.write_bytes(whole.replace(b"J____rg", "Jö__rg".encode() + b""))
-    one.take_path(path)
-    assert one.students() == {"Jö__rg"}
+    path = group.tmp / "mac.zip"
+    path.write_bytes(whole.replace(b"J____rg", "Jö__rg".encode()))
+    group.take_path(path)
+    assert group.students() == {"Jö__rg"}
 
 
-# A zip ends a name at a null character, so no platform can send one.
+# Without null characters, which end a name in a zip.
 NAME = st.text(min_size=1, max_size=40).filter(lambda text: not {"_", "\0"} & set(text) and text.strip())
 
 
 @given(NAME)
-def test_any_name_becomes_a_folder_of_its_own(name):
+def test_any_name_gives_a_safe_folder_name(name):
     folder = folder_name(name)
     assert not folder or (name_problem(folder) is None and Path(folder).name == folder and not folder.startswith("."))
 
 
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True))
-def test_whatever_people_are_called_each_submission_comes_through(tmp_path_factory, names):
+def test_submissions_of_students_of_any_name_are_found(tmp_path_factory, names):
     tmp = tmp_path_factory.mktemp("names")
     flat = [name.replace("/", " ").replace("\\", " ") for name in names]  # both separate folders in a zip
     content = {f"{name}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(flat)}
@@ -508,12 +511,12 @@ def test_whatever_people_are_called_each_submission_comes_through(tmp_path_facto
     }
 
 
-def test_the_terminal_says_it_in_lines(one, capsys):
-    path = one.tmp / "got.zip"
+def test_the_summary_in_the_terminal(group, capsys):
+    path = group.tmp / "got.zip"
     path.write_bytes(zipped({"lovelaceada_LATE_11_501_04_scaling.ipynb": notebook("ada")}))
-    (one.tmp / "roster.csv").write_text(ROSTER)
-    command = ["collect", str(path), "4", "--roster", str(one.tmp / "roster.csv")]
-    assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
+    (group.tmp / "roster.csv").write_text(ROSTER)
+    command = ["collect", str(path), "4", "--roster", str(group.tmp / "roster.csv")]
+    assert main([*command, "--gradebook", str(group.folders.gradebook)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "04_scaling: 1 submission from Canvas, 1 new",
         "  1 missing: ben",
@@ -523,17 +526,17 @@ def test_the_terminal_says_it_in_lines(one, capsys):
 
 
 @pytest.mark.parametrize("what", ["nothing.zip", "broken.zip", "empty.zip", "text.zip"])
-def test_what_cannot_be_collected_is_said_in_a_sentence(one, capsys, what):
-    (one.tmp / "broken.zip").write_bytes(b"no zip")
-    (one.tmp / "empty.zip").write_bytes(zipped({}))
-    (one.tmp / "text.zip").write_bytes(zipped({"readme.txt": b"hello"}))
-    assert main(["collect", str(one.tmp / what), "--gradebook", str(one.folders.gradebook)]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and what in said.err
-    assert not one.folders.submitted.exists()
+def test_a_download_that_cannot_be_collected_is_refused_with_a_message(group, capsys, what):
+    (group.tmp / "broken.zip").write_bytes(b"no zip")
+    (group.tmp / "empty.zip").write_bytes(zipped({}))
+    (group.tmp / "text.zip").write_bytes(zipped({"readme.txt": b"hello"}))
+    assert main(["collect", str(group.tmp / what), "--gradebook", str(group.folders.gradebook)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and what in printed.err
+    assert not group.folders.submitted.exists()
 
 
-def test_long_lists_are_cut_in_the_terminal(one):
-    outcome, notes = one.take({f"s{n}.ipynb": notebook("x") for n in range(3)})
+def test_long_lists_are_shortened_in_the_terminal(group):
+    outcome, notes = group.take({f"s{n}.ipynb": notebook("x") for n in range(3)})
     outcome.missing = [f"student-{n}" for n in range(40)]
     assert "and 28 more" in "\n".join(summary([outcome], notes))

@@ -1,4 +1,4 @@
-"""The grammar's French is right, and its alignment is what a search over the dictionary finds."""
+"""The grammar's French sentences and alignments are right."""
 
 import functools
 import itertools
@@ -35,7 +35,7 @@ GENDER = {french: gender for french, gender in (NOUNS | COUNTRIES).values()}
         ("my star is old", "mon étoile est vieille", (0, 1, 2, 3)),
     ],
 )
-def test_sentences_that_a_person_translated(english, french, alignment):
+def test_the_grammar_translates_like_a_person(english, french, alignment):
     pair = translate(english)
     assert (pair.french, pair.alignment) == (french, alignment)
 
@@ -50,7 +50,7 @@ def unseen():
     return sentence_pairs(900, random.Random(2), unseen=True)
 
 
-def test_sizes_and_seeds():
+def test_the_language_has_the_stated_words_and_seeds_repeat_sentences():
     assert len(NOUNS) >= 60 and len(ADJECTIVES) >= 20
     assert {gender for _, gender in NOUNS.values()} == {"m", "f"}
     assert {gender for _, gender in COUNTRIES.values()} == {"m", "f"}
@@ -61,7 +61,7 @@ def test_sizes_and_seeds():
     assert {word for pair in seen() + unseen() for word in pair.french.split()} == set(french_words())
 
 
-def test_reading_a_sentence_gives_the_pair_back():
+def test_translating_a_generated_sentence_gives_the_same_pair():
     assert all(translate(pair.english) == pair for pair in seen() + unseen())
     for text in (
         "",
@@ -76,7 +76,7 @@ def test_reading_a_sentence_gives_the_pair_back():
             translate(text)
 
 
-def test_articles_lose_their_vowel_exactly_before_a_vowel():
+def test_articles_are_elided_exactly_before_a_vowel():
     for pair in seen() + unseen():
         for word, following in itertools.pairwise(pair.french.split()):
             if word in ("le", "la", "ce", "ma"):
@@ -98,7 +98,7 @@ def test_articles_and_adjectives_agree_with_their_noun():
 
 
 def _noun_of(english: list[str], index: int) -> str | None:
-    """The noun that the determiner, adjective or country at `place` belongs to."""
+    """Return the noun of the determiner, adjective or country at `index`."""
     word = english[index]
     if word in COUNTRIES:
         return word
@@ -115,12 +115,12 @@ def test_reorderings_are_counted():
         assert falls == pair.reorderings, pair
 
 
-def test_held_out_pairs_are_never_seen_and_always_tested():
+def test_held_out_pairs_occur_only_in_unseen_sentences():
     assert not any(is_held_out(*words) for pair in seen() for words in pair.described)
     assert all(any(is_held_out(*words) for words in pair.described) for pair in unseen())
     two = sum(pair.reorderings >= 2 for pair in unseen())
     assert two == len(unseen()) / 3
-    for adjective in ADJECTIVES:  # every adjective and noun is seen with others
+    for adjective in ADJECTIVES:  # every adjective also occurs with other nouns
         assert any(not is_held_out(adjective, noun) for noun in BEINGS)
 
 

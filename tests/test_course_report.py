@@ -1,4 +1,4 @@
-"""The view over all lessons: who has what, who fell behind and why, and what each lesson's class stumbled over."""
+"""The report over all lessons: points, students who fell behind and why, and the hardest exercises of each lesson."""
 
 import csv
 import io
@@ -12,14 +12,13 @@ from helpers.grading.course_report import Student, fell_behind, fraction, lesson
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result
 from tests import lab
-from tests.sample_class import hand_in
-from tests.test_class_report import enroll
+from tests.sample_class import enroll, hand_in
 from tests.test_regrade import LESSON, answers, grade
 
 
 def course(**points: list[float | None]) -> tuple[list[ClassReport], Student]:
-    """Lessons with one exercise and one written question of ten points each, and what one student has of the two.
-    None: missing; of a list of one, the written question waits."""
+    """Return lessons with an exercise and a written question of ten points each, and a student with the given points.
+    None: no submission. A single number: the written question waits for a person."""
     lessons, one = [], Student("ada", "Ada Lovelace", ("lovelace", "ada", "ada"))
     for name, given in points.items():
         columns = [Column("check_a", "a", "exercise", 10.0), Column("written_1", "written_1", "written", 10.0)]
@@ -39,22 +38,22 @@ def course(**points: list[float | None]) -> tuple[list[ClassReport], Student]:
     "points, why",
     [
         ({"1": [10, 10], "2": [9, 9]}, []),
-        ({"1": [10, 10], "2": [10]}, []),  # what waits for a person counts for neither side
+        ({"1": [10, 10], "2": [10]}, []),  # a waiting question counts neither way
         ({"1": [10, 10], "2": None}, ["nothing since 1"]),
         ({"1": None, "2": None}, ["nothing handed in at all"]),
         ({"1": None, "2": [10, 10], "3": None, "4": [9, 9]}, ["2 of 4 lessons missing"]),
-        ({"1": None, "2": [10, 10]}, []),  # one that is made up for
+        ({"1": None, "2": [10, 10]}, []),  # a gap that was followed by a good lesson
         ({"1": [10, 10], "2": [10, 8], "3": [6, 6]}, ["60% in 3, 95% before"]),
         ({"1": [10, 10], "2": [8, 8]}, []),
         ({"1": [4, 4], "2": [4, 4]}, ["40% of the points so far"]),
     ],
 )
-def test_who_fell_behind_and_why(points, why):
+def test_reasons_for_falling_behind(points, why):
     lessons, one = course(**points)
     assert fell_behind(one, lessons) == why
 
 
-def test_the_hardest_exercises_and_the_commonest_mistakes_of_a_lesson():
+def test_the_hardest_exercises_and_most_common_mistakes_of_a_lesson():
     columns = [Column(f"check_{name}", name, "exercise", 4.0) for name in ("easy", "hard", "middle")]
     report = ClassReport("04_tiny", columns)
     for number in range(4):
@@ -63,15 +62,15 @@ def test_the_hardest_exercises_and_the_commonest_mistakes_of_a_lesson():
         report.rows.append(Row(f"s{number}", scores, sum(points), 0.0, []))
         mistakes = {"hard": ["scaled", "divided by d_k"]} if number else {"middle": ["rare", "rare one"]}
         report.results[f"s{number}"] = Result(f"s{number}", "", "", {}, {}, mistakes, [], None, False)
-    told = lesson_row(report)
-    assert told["hardest"] == ["hard (25% of the points)", "middle (50% of the points)"]
-    assert told["common"] == ["divided by d_k in hard (3 students)"]
+    found = lesson_row(report)
+    assert found["hardest"] == ["hard (25% of the points)", "middle (50% of the points)"]
+    assert found["common"] == ["divided by d_k in hard (3 students)"]
     assert fraction(report.rows[0], report) == 1.0
 
 
 @pytest.fixture
 def graded(folders, lesson):
-    """Three students of the roster in a graded lesson: one in time, one late, one missing; no other is graded."""
+    """A class of three with one graded lesson: one student on time, one late, one missing."""
     enroll(folders, ada="Ada Lovelace", ben="Ben <i>Berg", cyd="=1+1 Dorn")
     hand_in(folders, lesson, "ada", answers(lesson))
     hand_in(folders, lesson, "ben", answers(lesson, scaled_scores="# everything is wrong"))
@@ -82,7 +81,7 @@ def graded(folders, lesson):
     return folders
 
 
-def test_the_page_and_the_csv_say_the_same(graded, capsys):
+def test_the_page_and_the_csv_file_agree(graded, capsys):
     assert main(["report", "--gradebook", str(graded.gradebook)]) == 0
     assert "3 students, 1 lesson, 2 fell behind" in capsys.readouterr().out
     page = graded.report("course", "html").read_text(encoding="utf-8")
@@ -101,7 +100,7 @@ def test_the_page_and_the_csv_say_the_same(graded, capsys):
     assert links and all((graded.report("course", "html").parent / link).is_file() for link in links)
 
 
-def test_what_is_not_graded_is_one_sentence(tmp_path, capsys):
+def test_without_graded_lessons_there_is_a_message(tmp_path, capsys):
     assert main(["report", "--gradebook", str(tmp_path)]) == 2
     assert "Nothing is graded yet" in capsys.readouterr().err
 

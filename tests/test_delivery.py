@@ -1,4 +1,4 @@
-"""Where graders run: a notebook in a workflow (`course grade --ci`), and Gradescope's folders emulated."""
+"""Graders outside of a class folder: `course grade --ci` in a workflow, and Gradescope with imitated folders."""
 
 import errno
 import json
@@ -22,7 +22,7 @@ ANSWER = "width = Q.shape[-1]\n    return Q @ K.transpose(-2, -1) / {by}"
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
-    """The small course, built without its outputs; tests only read it."""
+    """The small course, built without outputs, which tests only read."""
     need_sandbox()
     root = make_small_course(tmp_path_factory.mktemp("small") / "course")
     for name in ("LICENSE", "requirements.txt", "requirements.lock", "pyproject.toml", "README.md"):
@@ -33,7 +33,7 @@ def small(tmp_path_factory) -> Path:
 
 
 def hand_in(root: Path, path: Path, by: str) -> Path:
-    """A notebook with everything right where `by` is width**0.5."""
+    """Write a notebook with answers that divide by `by`; all are right if it is width**0.5."""
     notebook = json.loads((root / "notebooks" / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))
     answers = {"scaled_scores": ANSWER.format(by=by), "halved": "return x / 2"}
     for cell in notebook["cells"]:
@@ -47,7 +47,7 @@ def hand_in(root: Path, path: Path, by: str) -> Path:
 
 
 @pytest.mark.full
-def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkeypatch):
+def test_a_workflow_gets_the_points_and_an_exit_code(small, tmp_path, monkeypatch):
     page = tmp_path / "summary.md"
     (tmp_path / "notes.txt").mkdir()  # a folder beside the notebook does no harm, whatever its name
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
@@ -68,24 +68,24 @@ def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("gone.ipynb", None, "gone.ipynb was not read: it cannot be opened (No such file or directory)."),
         ("notes.ipynb", '{"cells": []}', "notes.ipynb belongs to no lesson of this course. Name one: course grade LESSON"),
         (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
     ],
 )
-def test_what_cannot_be_graded_is_a_sentence_and_exit_code_2(small, tmp_path, name, content, said):
+def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_text(content)
     result = run_command(small, "grade", "--ci", str(tmp_path / name))
     assert (result.returncode, result.stdout) == (2, "")
-    assert said in result.stderr and "Traceback" not in result.stderr
+    assert message in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.fixture(scope="module")
 def autograder(small, tmp_path_factory) -> Path:
-    """Gradescope's /autograder: the zip unpacked into source/ by `unzip`'s rules, run_autograder copied beside it."""
+    """A folder like Gradescope's /autograder: the zip unpacked into source/, and run_autograder copied beside it."""
     home = tmp_path_factory.mktemp("gradescope") / "autograder"
     packed = home.parent / "grader.zip"
     result = run_command(small, "pack", "gradescope", LESSON, "--output", str(packed))
@@ -100,7 +100,7 @@ def autograder(small, tmp_path_factory) -> Path:
 
 
 def run_autograder(home: Path, **more: str) -> dict:
-    """What Gradescope reads after a submission, and nothing where that is no JSON."""
+    """Run the autograder and return the results that Gradescope would read."""
     shutil.rmtree(home / "results", ignore_errors=True)
     environment = os.environ | {"AUTOGRADER": str(home), "PYTHON": sys.executable} | more
     environment.pop("PYTHONPATH", None)
@@ -108,7 +108,7 @@ def run_autograder(home: Path, **more: str) -> dict:
     return json.loads((home / "results" / "results.json").read_text("utf-8"))
 
 
-def test_gradescope_reads_one_test_an_exercise(small, autograder):
+def test_gradescope_gets_one_test_per_exercise(small, autograder):
     (autograder / "submission").mkdir(exist_ok=True)
     hand_in(small, autograder / "submission" / f"{LESSON}.ipynb", "width")
     results = run_autograder(autograder)
@@ -121,8 +121,8 @@ def test_gradescope_reads_one_test_an_exercise(small, autograder):
 
 
 @pytest.mark.full
-def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp_path):
-    """Without a notebook; in a container that allows no sandbox; and where the grader does not even start."""
+def test_gradescope_gets_the_reason_why_nothing_was_graded(autograder, tmp_path):
+    """Without a notebook, in a container that allows no sandbox, and if the grader does not even start."""
     shutil.rmtree(autograder / "submission", ignore_errors=True)
     (autograder / "submission").mkdir()
     nothing = run_autograder(autograder)
@@ -138,23 +138,23 @@ def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp
     assert "did not start" in run_autograder(autograder, PYTHON="no-such-python")["output"]
 
 
-def test_gradescope_is_told_of_a_lesson_that_is_not_there(tmp_path):
+def test_gradescope_gets_a_message_about_an_unknown_lesson(tmp_path):
     assert grade_folder(tmp_path, "99_none", unsafe=False) == 2
     results = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
     assert results["score"] == 0 and results["output"].startswith("Not graded, so these points do not count: ")
 
 
-def test_a_full_disk_ends_grading_with_a_sentence(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_ends_grading_with_a_message(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "gradebook.db")
 
     monkeypatch.setattr(grade, "grade_and_tell", full)
     assert main(["grade", "04_scaling", "--gradebook", str(tmp_path)]) == 2
-    told = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
-    assert capsys.readouterr().err == told
+    message = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
+    assert capsys.readouterr().err == message
 
 
-def test_the_scripts_of_the_autograder_are_whole(autograder):
+def test_scripts_of_the_autograder_are_valid_and_install_bubblewrap(autograder):
     for name in ("setup.sh", "run_autograder"):
         assert subprocess.run(["bash", "-n", str(autograder / "source" / name)]).returncode == 0
     assert "bubblewrap" in (autograder / "source" / "setup.sh").read_text()

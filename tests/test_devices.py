@@ -1,6 +1,6 @@
-"""What computes stays on the device of its inputs: every block and every part of the machine, without a GPU.
+"""Every block and every part of the translator computes on the device of its inputs, tested without a GPU.
 
-The device is tests/elsewhere.py's. It shows where a tensor is made on the processor, not how a GPU rounds.
+The imitated device of tests/elsewhere.py detects tensors that are created on the CPU. It does not round like a GPU.
 """
 
 import inspect
@@ -26,8 +26,8 @@ from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, m
 BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
 
 
-def kept(answer, case) -> str | None:
-    """What is wrong with the device of the answer's output on a case; None where nothing is, or nothing can be."""
+def device_problem(answer, case) -> str | None:
+    """Return what is wrong with the devices of an answer's output on a case, or None."""
     args, kwargs = case.args, case.kwargs
     with elsewhere():
         if case.via == "module":
@@ -50,8 +50,8 @@ def kept(answer, case) -> str | None:
     return f"tensors {left} of its output are on the processor" if left else None
 
 
-def told(lesson: str, answers) -> tuple[list[str], int]:
-    """What leaves the device, a line for each exercise, and how many calls were made."""
+def device_problems(lesson: str, answers) -> tuple[list[str], int]:
+    """Return a line for each exercise whose answer leaves the device, and the number of calls."""
     found, calls = {}, 0
     for key in load_keys(lesson).values():
         answer = answers(key.name)
@@ -59,10 +59,10 @@ def told(lesson: str, answers) -> tuple[list[str], int]:
             continue
         for case in key.cases:
             given = any(isinstance(item, Stub) for item in tree_leaves((case.args, case.kwargs)))
-            # A fixture's own tensors are on the processor.
+            # The tensors of a stub are on the CPU.
             if case.raises is None and case.via in ("", None, "module") and not given:
                 calls += 1
-                wrong = kept(answer, case)
+                wrong = device_problem(answer, case)
                 if wrong:
                     found.setdefault(key.name, f"{key.name}: {wrong}")
     return list(found.values()), calls
@@ -71,20 +71,21 @@ def told(lesson: str, answers) -> tuple[list[str], int]:
 @pytest.mark.parametrize("lesson", BUILT)
 def test_blocks_stay_on_the_device_of_their_inputs(lesson):
     blocks = load_blocks(course(), course().lesson(lesson))
-    found, calls = told(lesson, lambda name: getattr(blocks, name, None))
+    found, calls = device_problems(lesson, lambda name: getattr(blocks, name, None))
     assert calls and not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("lesson", BUILT)
-def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
-    """As functions; its modules are made of them. A part need not take every input that its exercise does."""
+def test_parts_of_the_translator_stay_on_the_device_of_their_inputs(lesson):
+    """Only functions, of which its modules consist. A part need not accept every input of its exercise."""
     parts = FINISHED_PARTS | vars(writer) | vars(real)
-    found, _ = told(lesson, lambda name: lenient(parts[name]) if inspect.isfunction(parts.get(name)) else None)
+    functions = {name: lenient(part) for name, part in parts.items() if inspect.isfunction(part)}
+    found, _ = device_problems(lesson, functions.get)
     assert not found, "\n".join(found)
 
 
-def test_the_cached_step_stays_there():
-    """Its cases come in pieces, which the tests above leave out."""
+def test_cached_attention_stays_on_the_device_of_its_inputs():
+    """Its cases consist of several calls, which the tests above leave out."""
     q = moved(torch.randn(1, 2, 3, 4))
     for attend in (FINISHED_PARTS["cached_attention"], load_blocks(course(), course().lesson("10")).cached_attention):
         with elsewhere():
@@ -93,9 +94,9 @@ def test_the_cached_step_stays_there():
         assert all(isinstance(item, Elsewhere) for item in (first, second, *cache))
 
 
-def test_no_other_lesson_asks_for_a_gpu():
-    """So on a computer with one they run on the processor, as everywhere."""
-    elsewhere = {"checking", "grading", "running"}  # what surrounds an answer knows of devices
+def test_only_lesson_12_uses_a_gpu():
+    """They run on the CPU, also on a computer with a GPU."""
+    elsewhere = {"checking", "grading", "running"}  # these handle the devices of answers
     helpers = (path for path in course().root.glob("helpers/**/*.py") if not elsewhere & {*path.parts})
     sources = [*helpers, *course().root.glob("solutions/*/[0-9]*.py")]
     asking = [path.name for path in sources if re.search(r"cuda|\.to\(.?mps|default_device", path.read_text("utf-8"))]
@@ -120,7 +121,7 @@ def made_there(x):
     return x + torch.arange(x.shape[-1], device=x.device)
 
 
-def test_the_device_tells_one_from_the_other():
+def test_the_imitated_device_detects_tensors_from_the_cpu():
     x = Elsewhere(torch.ones(2, 3))
     with elsewhere():
         with pytest.raises(RuntimeError, match="mixes two devices"):
@@ -130,8 +131,8 @@ def test_the_device_tells_one_from_the_other():
 
 
 @pytest.mark.filterwarnings("ignore:for .* copying from a non-meta parameter")
-def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
-    """What a GPU trained is loaded on the processor, and the reverse; each model stays where it is."""
+def test_stored_weights_can_move_between_devices(tmp_path):
+    """Weights trained on a GPU are loaded on the CPU and the reverse, while each model stays on its device."""
     there, back = moved(torch.nn.Linear(3, 2)), torch.nn.Linear(3, 2)
     first, path = torch.nn.Linear(3, 2), tmp_path / "numbers.safetensors"
     with elsewhere():
@@ -145,16 +146,16 @@ def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """There is a GPU, which is DEVICE."""
+    """Pretend that there is a GPU, which is DEVICE."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(watch, "GPU", DEVICE)
 
 
-def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu, monkeypatch, capsys):
+def test_lesson_12_uses_a_gpu_only_if_the_model_runs_on_it(gpu, monkeypatch, capsys):
     blocks = load_blocks(course(), course().lesson("12"))
     source = read_lesson(course(), course().lesson("12")).answers["GPT"]
     names = dict(vars(blocks))
-    exec(source.replace(".to(ids.device)", ""), names)  # right on the processor
+    exec(source.replace(".to(ids.device)", ""), names)  # right on the CPU
     with_a_mask_made_here = names["GPT"]
     with Factories(), Literals():
         assert watch.best_device(blocks.GPT) == DEVICE
@@ -167,7 +168,7 @@ def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu
 
 
 class Here(torch.Generator):
-    """A generator that draws on the processor, whatever device it is asked for."""
+    """A generator that draws on the CPU, whatever device is requested."""
 
     def __new__(cls, device="cpu"):
         return super().__new__(cls)
@@ -175,7 +176,7 @@ class Here(torch.Generator):
 
 @pytest.mark.full
 def test_lesson_12_trains_and_writes_on_another_device(gpu, monkeypatch, capsys):
-    """Its own cells, solved, in quick mode, without checks (made for the processor) and what is slow there."""
+    """It runs the solved cells in quick mode, without checks, whose keys are for the CPU, and without slow calls."""
     passed = {"get_batch", "next_token_loss", "GPT", "generate"}
     monkeypatch.setattr(sys.modules["helpers.or_finished"], "PASSED", passed)
     monkeypatch.setenv("COURSE_QUICK", "1")
@@ -186,6 +187,6 @@ def test_lesson_12_trains_and_writes_on_another_device(gpu, monkeypatch, capsys)
             left_out = cell["id"] == "setup" or cell.source.startswith(slow)
             if cell.cell_type == "code" and not left_out:
                 exec(cell.source, names)
-    assert f"training on {DEVICE}" in capsys.readouterr().out  # it says what it did
+    assert f"training on {DEVICE}" in capsys.readouterr().out  # it says where it trains
     for model in (names["model"], names["writer"]):
         assert all(isinstance(part, Elsewhere) for part in model.parameters())

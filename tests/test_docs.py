@@ -1,4 +1,4 @@
-"""The README and the guides say what is true: their links, commands, minutes, and the example that they show."""
+"""The README and the guides are right: their links, commands, minutes, measurements and example lesson."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 
 from helpers.__main__ import build_parser
 from helpers.course import course
-from tests.lab import ROOT
+from tests.conftest import ROOT
 from tests.small_course import make_small_course, run_command, said_by_ruff
 
 PAGES = [
@@ -24,19 +24,19 @@ def read(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page):
+def test_linked_files_exist(page):
     targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", read(page), re.DOTALL)
     assert all(((ROOT / page).parent / target).exists() for target in targets), targets
 
 
-def test_links_of_lessons_lead_to_files_of_the_course():
+def test_files_linked_in_lessons_exist():
     for lesson in course().lessons:
         found = re.findall(r"\]\((\.\.?/[^)#\s]+)", read(f"solutions/{lesson.name}/{lesson.name}.py"))
         lost = [link for link in found if not (ROOT / "notebooks" / lesson.name / link).exists()]
         assert lost == [], lesson.name
 
 
-def test_exercises_and_quizzes_that_are_named_by_number_exist():
+def test_numbered_exercises_and_quizzes_exist():
     pages = [f"solutions/{lesson.name}/{lesson.name}.py" for lesson in course().lessons]
     exist = {
         (kind, n) for page in pages for kind, n in re.findall(r"^# ### (\w+) (\d+\.\d+)", read(page), re.MULTILINE)
@@ -49,28 +49,28 @@ def test_exercises_and_quizzes_that_are_named_by_number_exist():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_exist(page):
+def test_mentioned_commands_exist(page):
     helped = subprocess.run(
         [sys.executable, "-m", "helpers", "--help"], cwd=ROOT, capture_output=True, text=True
     ).stdout
     known = set(re.findall(r"^    ([a-z]+) ", helped, re.MULTILINE))
     rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    told = re.findall(r"(?:`|^)(course|make) ([a-z-]+)", read(page), re.MULTILINE)
-    assert told
-    for program, command in told:
+    mentioned = re.findall(r"(?:`|^)(course|make) ([a-z-]+)", read(page), re.MULTILINE)
+    assert mentioned
+    for program, command in mentioned:
         assert command in (known if program == "course" else rules), f"{program} {command}"
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_are_written_as_they_are_understood(page):
+def test_shown_commands_can_be_parsed(page):
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", read(page), re.MULTILINE | re.DOTALL)
     blocks = "\n".join(text for language, text in blocks if not language)
     for line in re.findall(r"^course (.+)$", blocks, re.MULTILINE):
         words = shlex.split(line, comments=True)
-        build_parser(words[0]).parse_args(words)  # ends the test where a word is unknown
+        build_parser(words[0]).parse_args(words)  # exits if a word is unknown
 
 
-def test_the_table_of_lessons_is_the_courses():
+def test_the_table_of_lessons_agrees_with_course_toml():
     rows = re.findall(
         r"^\| \[(\d\d)\]\(notebooks/(\S+)/\S+\.ipynb\)(?: \[!\S+ \S+ \S+)? \| .+ \| (\d+) \|$",
         read("README.md"),
@@ -79,7 +79,7 @@ def test_the_table_of_lessons_is_the_courses():
     assert rows == [(lesson.number, lesson.name, str(lesson.minutes)) for lesson in course().lessons]
 
 
-def test_the_bugs_of_the_page_cost_what_the_lessons_measured():
+def test_costs_of_bugs_in_the_docs_are_those_of_the_lessons():
     rows = re.findall(r"^\| .+ \(lesson (\d)\) \| ([\d.]+) \| (\d+) \|$", read("docs/measurements.md"), re.MULTILINE)
     assert len(rows) == 4
     texts = {lesson.number: lesson.name for lesson in course().lessons}
@@ -90,7 +90,7 @@ def test_the_bugs_of_the_page_cost_what_the_lessons_measured():
         assert found and found[1] in (share, None) or shown, (number, nats)
 
 
-def test_the_example_of_the_authors_guide_builds_and_passes_lint(tmp_path):
+def test_the_example_lesson_of_the_guide_builds_and_passes_lint(tmp_path):
     lesson, key = re.findall(r"```python\n(.*?)```", read("docs/authoring.md"), re.DOTALL)[:2]
     assert said_by_ruff("solutions/04_tiny/04_tiny.py", lesson) == ""
     assert said_by_ruff("solutions/04_tiny/answer_key.py", key) == ""
@@ -105,8 +105,8 @@ def test_the_example_of_the_authors_guide_builds_and_passes_lint(tmp_path):
     assert "raise NotImplementedError" in (root / "notebooks/04_tiny/04_tiny.ipynb").read_text("utf-8")
 
 
-def test_files_to_copy_are_whole_and_name_what_exists():
-    """The workflow and the container file of docs/: their commands are the course's own."""
+def test_files_to_copy_use_existing_commands_and_files():
+    """The workflows and the container file of docs/ use existing commands and files."""
     helped = subprocess.run(
         [sys.executable, "-m", "helpers", "grade", "--help"], cwd=ROOT, capture_output=True, text=True
     ).stdout

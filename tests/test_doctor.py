@@ -1,4 +1,4 @@
-"""`course doctor` for learners: what it says of notebooks, packages and folders, and that it says what to do."""
+"""`course doctor` for learners: what it reports about notebooks, packages and folders, with advice."""
 
 import json
 import os
@@ -19,22 +19,15 @@ LESSON = "04_scaling"
 
 
 def notebook(lesson: str = LESSON) -> str:
-    """A notebook that holds nothing but its lesson's set-up cell, its source in lines as editors save it."""
+    """Return a notebook with only its lesson's set-up cell, whose source is a list of lines, as editors save it."""
     source = set_up_source(course(), lesson).splitlines(keepends=True)
-    cell = {
-        "cell_type": "code",
-        "id": "setup",
-        "metadata": {},
-        "source": source,
-        "outputs": [],
-        "execution_count": None,
-    }
+    cell = {"cell_type": "code", "id": "setup", "metadata": {}, "source": source, "outputs": []}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
 
 
 @pytest.fixture
 def home(tmp_path):
-    """A course in a folder whose name has spaces and letters beyond ASCII, with one notebook in its place."""
+    """A course in a folder with spaces and an umlaut in its name, with one notebook in its place."""
     root = tmp_path / "Übungen zu Ostern"
     place = root / "notebooks" / LESSON
     place.mkdir(parents=True)
@@ -55,17 +48,17 @@ def own(home) -> Path:
 
 
 def bad(findings) -> str:
-    """The one line that is not good."""
+    """Return the only line that reports a problem."""
     (line,) = [line for good, line in findings if not good]
     return line
 
 
-def test_a_course_in_order_has_nothing_to_say(home):
+def test_a_course_in_order_has_no_problems(home):
     assert notebooks(home) == [(True, "every notebook has its own name and place")]
 
 
 @pytest.mark.parametrize("name", ["scaling.ipynb", "Copy of 04_scaling.ipynb", "04_scaling (1).ipynb", "Schön.ipynb"])
-def test_a_renamed_notebook(home, name):
+def test_a_renamed_notebook_is_reported_with_its_right_name(home, name):
     own(home).rename(own(home).with_name(name))
     line = bad(notebooks(home))
     assert f"notebooks/{LESSON}/{name}" in line and f"notebooks/{LESSON}/{LESSON}.ipynb" in line and "Rename" in line
@@ -79,19 +72,19 @@ def test_a_renamed_notebook(home, name):
         (f"../{LESSON}.ipynb", f"notebooks/{LESSON}/{LESSON}.ipynb is not there"),
     ],
 )
-def test_a_notebook_in_another_place_or_in_none(home, place, words):
+def test_a_moved_or_missing_notebook_is_reported(home, place, words):
     (home.root / place).parent.mkdir(exist_ok=True)
     own(home).rename(home.root / place)
     assert words in bad(notebooks(home))
 
 
-def test_a_copy_beside_the_original_says_which_one_is_handed_in(home):
+def test_a_copy_of_a_notebook_is_reported_with_the_one_to_submit(home):
     shutil.copy(own(home), own(home).with_name(f"{LESSON}-Copy1.ipynb"))
     line = bad(notebooks(home))
     assert f"{LESSON}-Copy1.ipynb is a copy" in line and f"{LESSON}.ipynb is handed in" in line
 
 
-def test_a_checkpoint_is_no_copy_and_another_notebook_is_left_alone(home):
+def test_checkpoints_and_other_notebooks_are_not_reported(home):
     folder = own(home).parent / ".ipynb_checkpoints"
     folder.mkdir()
     shutil.copy(own(home), folder / f"{LESSON}-checkpoint.ipynb")
@@ -101,7 +94,7 @@ def test_a_checkpoint_is_no_copy_and_another_notebook_is_left_alone(home):
 
 
 def pretend(monkeypatch, **versions: str | None):
-    """The packages have these versions; None: not installed."""
+    """Pretend that packages have these versions; None: not installed."""
     real = metadata.version
 
     def version(name):
@@ -124,14 +117,14 @@ def pretend(monkeypatch, **versions: str | None):
         (None, "3.0.17", False),
     ],
 )
-def test_sliders(monkeypatch, kernel, page, good):
+def test_versions_of_widgets_that_do_not_fit_are_reported(monkeypatch, kernel, page, good):
     pretend(monkeypatch, ipywidgets=kernel, jupyterlab_widgets=page)
     found, line = doctor.look_at_widgets()
     assert found == good
     assert good or "pip install" in line
 
 
-def test_a_missing_package(monkeypatch):
+def test_a_missing_package_is_reported_with_its_installation(monkeypatch):
     pretend(monkeypatch, safetensors=None, nbgrader=None)
     assert doctor.look_at_package("safetensors") == (
         False,
@@ -140,7 +133,7 @@ def test_a_missing_package(monkeypatch):
     assert '".[grade]"' in doctor.look_at_package("nbgrader")[1]
 
 
-def test_a_package_that_does_not_load(monkeypatch, tmp_path):
+def test_a_package_that_does_not_load_is_reported(monkeypatch, tmp_path):
     (tmp_path / "safetensors.py").write_text("raise ImportError('a library\\nis missing')")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "safetensors"]:
@@ -149,26 +142,26 @@ def test_a_package_that_does_not_load(monkeypatch, tmp_path):
     assert not good and "does not load (ImportError: a library is missing)" in line and "pip install -U" in line
 
 
-def test_with_nothing_installed_each_thing_is_a_line():
-    """In the whole course, where the doctor looks at the sandbox too."""
+def test_with_nothing_installed_every_package_has_a_line():
+    """It runs in the full course, where the doctor also checks the sandbox."""
     command = [sys.executable, "-S", "-m", "helpers", "doctor"]
     environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "utf-8"}
-    told = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
-    assert told.returncode == 1 and told.stderr == ""
-    learning, grading = told.stdout.split("\nOnly for grading")
+    result = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
+    assert result.returncode == 1 and result.stderr == ""
+    learning, grading = result.stdout.split("\nOnly for grading")
     assert all(f"✗ {name}" in learning for name in ("torch", "numpy", "ipywidgets"))
     assert all(f"✗ {name}" in grading for name in ("rich", "the sandbox"))
     assert "✓ Python" in learning and "lessons" in learning
 
 
-def test_lessons_that_are_not_built(home, monkeypatch):
+def test_lessons_that_are_not_built_are_reported(home, monkeypatch):
     (home.root / "helpers" / "answer_keys" / f"{LESSON}.npz").unlink()
     monkeypatch.setattr(doctor, "course", lambda: home)
     ((good, line),) = doctor.look_at_course()
     assert not good and LESSON in line
 
 
-def test_a_broken_course_toml_is_a_line_and_no_traceback(monkeypatch):
+def test_a_broken_course_toml_gives_a_line_and_no_traceback(monkeypatch):
     def broken():
         raise CourseError("course.toml is not valid TOML.")
 

@@ -1,4 +1,4 @@
-"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in notebook and grader."""
+"""An answer that calls an earlier answer is judged only by its own code, in the notebook and in the grader."""
 
 import itertools
 import linecache
@@ -21,11 +21,9 @@ from helpers.progress import PASSED
 from tests.conftest import EVERY, one_of
 from tests.mutation_score import exercises, lessons
 
-torch.set_num_threads(1)
 
-
-def _pairs() -> list[tuple[str, str, tuple[str, ...]]]:
-    """(lesson, exercise, the earlier exercises that its solution calls)."""
+def pairs_of_exercises() -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return (lesson, exercise, earlier exercises that its solution calls) for all exercises that call one."""
     found = []
     for lesson in lessons():
         blocks, names = load_blocks(course(), course().lesson(lesson)), [item.name for item in exercises(lesson)]
@@ -36,8 +34,8 @@ def _pairs() -> list[tuple[str, str, tuple[str, ...]]]:
     return found
 
 
-PAIRS = _pairs()
-# One of each lesson, for tests of what is the same in all; the others are for `make test-all`.
+PAIRS = pairs_of_exercises()
+# In `make test` one of each lesson is enough.
 ONE_EACH = [
     pytest.param(*pair, marks=() if number == 0 or PAIRS[number - 1][0] != pair[0] else pytest.mark.full)
     for number, pair in enumerate(PAIRS)
@@ -48,7 +46,7 @@ FORMS = {
     "wrong": "def {name}(*args, **kwargs):\n    return 12345.678\n",
     "missing": "del {name}\n",
 }
-# Each exercise with one way to lack what it calls, each way with some of the exercises; COURSE_EVERY=1: all with all.
+# Each exercise with one of the four forms of an earlier answer, or with all of them if COURSE_EVERY is set.
 LACKING = [
     pytest.param(*pair, form, id=f"{pair[0]}-{pair[1]}-{form}")
     for number, pair in enumerate(PAIRS)
@@ -58,7 +56,7 @@ LACKING = [
 
 
 def notebook(lesson: str, *cells: str) -> dict:
-    """The namespace of a notebook in which every exercise has its solution, and then the cells ran."""
+    """Return the namespace of a notebook after all solutions and then these cells have run."""
     names = {"__name__": "__main__"}
     for number, source in enumerate((blocks_source(course().lesson(lesson)), *cells)):
         filename = f"<cell {lesson} {number}>"
@@ -68,7 +66,7 @@ def notebook(lesson: str, *cells: str) -> dict:
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier", "form"), LACKING)
-def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itself(lesson, name, earlier, form):
+def test_an_answer_passes_despite_a_missing_or_wrong_earlier_answer_which_is_named(lesson, name, earlier, form):
     names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
     verdict = verdict_on(stored_keys(lesson)[name], names[name])
     assert verdict.passed and verdict.answered and verdict.points == verdict.max_points
@@ -79,7 +77,7 @@ def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itse
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
-def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, earlier, monkeypatch):
+def test_without_a_finished_block_the_earlier_answer_is_blamed(lesson, name, earlier, monkeypatch):
     monkeypatch.setattr(session, "finished_block", lambda *_: None)
     names = notebook(lesson, *(FORMS["raising"].format(name=other) for other in earlier))
     verdict = verdict_on(stored_keys(lesson)[name], names[name])
@@ -87,7 +85,7 @@ def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, 
     assert "fix" in verdict.message and any(other in verdict.message for other in earlier)
 
 
-def test_an_answer_that_is_wrong_itself_is_told_of_its_own_mistake():
+def test_an_answer_that_is_wrong_itself_gets_its_own_mistake():
     own = "def head_scores(*args, **kwargs):\n    return 3 * right(*args, **kwargs)\n"
     names = notebook("04_scaling", "right = head_scores\n", FORMS["wrong"].format(name="scaled_scores"), own)
     verdict = verdict_on(stored_keys("04_scaling")["head_scores"], names["head_scores"])
@@ -107,8 +105,8 @@ BOTH = """class AttentionHead(AttentionHead):
 
 
 @pytest.mark.full
-def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
-    """Not the caller's, in notebook and grader, unless it makes one itself."""
+def test_a_forbidden_call_in_an_earlier_answer_counts_only_there(judges):
+    """It does not count for the caller, in notebook and grader, unless the caller makes one itself."""
     judge = judges("07_value_weighting")
     source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.bound])
     cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
@@ -124,7 +122,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
-def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, name, earlier):
+def test_a_finished_block_is_not_accepted_as_an_answer(lesson, name, earlier):
     found = verdict_on(stored_keys(lesson)[name], finished_block(lesson, name))
     assert (found.passed, found.mistake) == (False, "forbidden_call")
     assert found.message == f"helpers.blocks.{name} is the course's finished answer to this exercise; build your own."
@@ -134,33 +132,33 @@ def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, nam
     ("lesson", "name"), [("08_multi_head", "MultiHeadAttention"), ("10_decoder_block", "Transformer")]
 )
 @pytest.mark.parametrize("body", ["pass", "def forward(self, *given):\n        return super().forward(*given)"])
-def test_a_class_that_comes_from_a_finished_block_is_no_answer_either(lesson, name, body):
+def test_a_subclass_of_a_finished_block_is_not_accepted_as_an_answer(lesson, name, body):
     own = f"from helpers.blocks import {name}\nclass {name}({name}):\n    {body}\n"
     found = verdict_on(stored_keys(lesson)[name], notebook(lesson, own)[name])
     assert (found.passed, found.mistake) == (False, "forbidden_call")
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
-def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_does(lesson, name, earlier):
+def test_an_answer_may_call_finished_blocks_of_earlier_exercises(lesson, name, earlier):
     names = notebook(lesson, f"from helpers.blocks import {', '.join(earlier)}\n")
     found = verdict_on(stored_keys(lesson)[name], names[name])
     assert found.passed and found.message.endswith("what is forbidden there. Here that does not count.")
 
 
-def test_a_later_answer_that_is_wrong_too_is_no_excuse():
+def test_a_wrong_later_answer_is_no_excuse():
     own = "def scaled_scores(Q, K):\n    return Q @ K.mT * max_gradient(Q)\n"
     names = notebook("04_scaling", FORMS["wrong"].format(name="max_gradient"), own)
     verdict = verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"])
     assert not verdict.passed and "Judged with" not in verdict.message
 
 
-def test_a_right_answer_is_not_asked_what_it_calls():
+def test_a_right_answer_gets_no_message_about_wrong_ones():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
     assert verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""
 
 
 @pytest.mark.parametrize(("form", "own"), [("unanswered", False), ("wrong", False), (None, True)])
-def test_later_cells_take_an_answer_only_if_it_passed_with_the_learners_own_pieces(form, own, monkeypatch):
+def test_an_answer_counts_as_passed_only_with_the_learners_own_earlier_answers(form, own, monkeypatch):
     names = notebook("08_multi_head", *([FORMS[form].format(name="merge_heads")] if form else []))
     PASSED.discard("MultiHeadAttention")
     monkeypatch.setattr(session, "remember", lambda *_: 0)
@@ -168,14 +166,14 @@ def test_later_cells_take_an_answer_only_if_it_passed_with_the_learners_own_piec
     assert ("MultiHeadAttention" in PASSED) == own
 
 
-def test_in_place_leaves_the_namespace_as_it_was():
+def test_put_in_restores_the_namespace():
     names = {"a": 1}
     with put_in(names, {"a": len, "b": len}):
         assert names["a"]("xy") == names["b"]("xy") == 2
     assert names == {"a": 1}
 
 
-def test_what_a_finished_block_calls_is_nobodys_and_what_it_is_handed_is_the_learners():
+def test_calls_inside_finished_blocks_are_not_watched_but_the_learners_functions_are():
     x, mask = torch.ones(1, 3, 2), torch.ones(3, 2, dtype=torch.bool)
     with Watch(("softmax",)) as watch:
         not_watched(finished_block("05_masking", "masked_softmax"))(x, mask)
@@ -185,23 +183,23 @@ def test_what_a_finished_block_calls_is_nobodys_and_what_it_is_handed_is_the_lea
         assert watch.found == ["torch.softmax"]
         watch.found.clear()
         not_watched(torch.softmax)(x, -1)
-        assert watch.found == ["torch.softmax"], "no piece of the course's"
+        assert watch.found == ["torch.softmax"], "not a function of the course"
 
 
-def test_a_piece_that_this_edition_does_not_have_is_none():
+def test_an_unknown_block_is_none():
     assert finished_block("04_scaling", "nothing_like_it") is None
     assert finished_block("98_none", "nothing_like_it") is None
 
 
-# Functions, modules that call modules, and a whole; the notebook has all lessons.
+# Lessons with functions and with modules that call modules; the test of notebooks has all lessons.
 IN_THE_GRADER = sorted({lesson for lesson, _, _ in PAIRS if EVERY or lesson[:2] in ("04", "08", "10", "14")})
 
 
 @pytest.mark.parametrize("lesson", one_of(IN_THE_GRADER))
-def test_in_the_grader_too(lesson, judges):
+def test_the_grader_judges_an_answer_apart_from_wrong_earlier_answers(lesson, judges):
     own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
     pieces = TopLevel([blocks_source(course().lesson(lesson))])
-    forms = itertools.cycle(("unanswered", "raising", "wrong"))  # each exercise in one of them
+    forms = itertools.cycle(("unanswered", "raising", "wrong"))  # one of them per exercise
     judge = judges(lesson)
     source = pieces.source_of([*judge.blocks.bound.keys()])
     for (name, earlier), form in zip(own, forms, strict=False):

@@ -1,4 +1,4 @@
-"""Explorers for the web edition: what their cells rest on, which are drawn, which the notebook keeps; their HTML."""
+"""Explorers for the web edition: which cells they depend on, which are drawn or stored, and their HTML."""
 
 import copy
 import json
@@ -32,7 +32,7 @@ def notebook():
     return new_notebook(cells=cells)
 
 
-def test_a_cell_rests_on_what_makes_its_names():
+def test_a_cell_depends_on_the_cells_that_make_its_names():
     sources = list(CELLS.values())
     assert explorers.rests_on(sources, 4) == [0, 1, 2]
     assert explorers.rests_on(sources, 7) == [0, 1, 2, 5, 6]
@@ -40,7 +40,7 @@ def test_a_cell_rests_on_what_makes_its_names():
     assert [cell["id"] for cell, _ in explorers.keeping(notebook())] == ["kept"]
 
 
-def test_last_digits_may_differ_and_words_may_not():
+def test_last_digits_of_pictures_may_differ_but_not_words():
     assert explorers.alike("loss 0.123, 12 words", "loss 0.124, 12 words")
     assert not explorers.alike("loss 0.123, 12 words", "loss 0.323, 12 words")
     assert not explorers.alike("loss 0.123, 12 words", "loss 0.123, 12 letters")
@@ -53,7 +53,7 @@ def executed(tmp_path_factory):
 
 
 @pytest.mark.full
-def test_a_trained_models_pictures_are_kept_and_others_drawn(executed, tmp_path, monkeypatch, capsys):
+def test_pictures_of_a_trained_model_are_stored_and_others_drawn(executed, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(frames, "STATES", 6)
     assert [cell["id"] for cell in executed.cells] == list(CELLS)
     holds = [cell["id"] for cell in executed.cells if any(explorers.KIND in o.get("data", {}) for o in cell.outputs)]
@@ -63,14 +63,14 @@ def test_a_trained_models_pictures_are_kept_and_others_drawn(executed, tmp_path,
     assert list(found) == ["kept", "drawn"] and capsys.readouterr().err == ""
     assert "a 0.731, b 0.269" in found["kept"]["first"]
     assert len(unpacked(found["kept"]["data"])[0]) == len(found["kept"]["controls"][0]["labels"]) > 10
-    assert 3 <= len(unpacked(found["drawn"]["data"])[0]) <= 6  # drawn here, where less is asked for
-    assert not any(explorers.KIND in output.get("data", {}) for output in notebook.cells[-1].outputs)  # not on the page
-    monkeypatch.setattr(explorers, "caught", None)  # a second time they come from the folder
+    assert 3 <= len(unpacked(found["drawn"]["data"])[0]) <= 6  # drawn here, with fewer pictures
+    assert not any(explorers.KIND in output.get("data", {}) for output in notebook.cells[-1].outputs)
+    monkeypatch.setattr(explorers, "caught", None)  # the second time they come from the folder
     assert explorers.moving(course(), LESSON, notebook, tmp_path)["drawn"] == found["drawn"]
 
 
 @pytest.mark.full
-def test_an_explorer_that_draws_something_else_stays_still(executed, tmp_path, monkeypatch, capsys):
+def test_an_explorer_that_draws_another_picture_than_stored_stays_still(executed, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(frames, "STATES", 3)
     stale = nbformat.from_dict(json.loads(json.dumps(executed).replace("4.90", "7.90")))
     assert "drawn" not in explorers.moving(course(), LESSON, stale, tmp_path)
@@ -90,7 +90,7 @@ class Tags(HTMLParser):
         return [attributes for tag, attributes in self.found if tag == kind]
 
 
-def test_controls_have_names_and_say_their_values(tmp_path):
+def test_controls_have_labels_and_read_out_their_values(tmp_path):
     controls = [
         {"name": "angle <°>", "kind": "range", "labels": ["0", "90", "180"], "start": 1},
         {"name": "places", "kind": "select", "labels": ["with", "without"], "start": 1},

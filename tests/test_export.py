@@ -1,4 +1,4 @@
-"""course export: totals and feedback go back to each platform as it documents, and nothing unfinished with them."""
+"""`course export`: totals and feedback in each platform's format, without unfinished ones."""
 
 import csv
 import io
@@ -30,24 +30,24 @@ dan,Dan,Dorn,dan@x.org,14
 """
 
 
-def record(one: Class, lesson: str = LESSON) -> None:
-    """Put every submission of a lesson into the gradebook, all exercises right."""
-    release = read_release(one.folders.notebook(lesson))
+def record(group: Class, lesson: str = LESSON) -> None:
+    """Record every submission of a lesson in the gradebook, with all exercises right."""
+    release = read_release(group.folders.notebook(lesson))
     right = {
         name: ExerciseReport(name, worth, worth, True, True, None, "", "right", "<p>right</p>")
         for name, worth in release.checks.items()
     }
-    with Recorder(one.folders, release, "lesson") as recorder:
-        for student in find_submissions(one.folders.submitted, lesson):
-            submission = read_submission(one.folders.submitted, student, release, one.folders.release)
+    with Recorder(group.folders, release, "lesson") as recorder:
+        for student in find_submissions(group.folders.submitted, lesson):
+            submission = read_submission(group.folders.submitted, student, release, group.folders.release)
             recorder.record(submission, None if submission.problem else SubmissionReport(right))
 
 
-def give_points(one: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
-    """What a teacher gives for the written question, with a comment."""
-    with open_gradebook(one.folders) as gradebook:
+def give_points(group: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
+    """Grade the written question by hand, with a comment."""
+    with open_gradebook(group.folders) as gradebook:
         for student in students:
-            for name in read_release(one.folders.notebook(lesson)).written:
+            for name in read_release(group.folders.notebook(lesson)).written:
                 grade = gradebook.find_grade(name, lesson, lesson, student)
                 grade.manual_score, grade.needs_manual_grade = points, False
                 gradebook.find_comment(name, lesson, lesson, student).manual_comment = "Well put."
@@ -55,7 +55,7 @@ def give_points(one: Class, *students: str, lesson: str = LESSON, points: float 
 
 
 def written(answer: str, lesson: str = LESSON) -> bytes:
-    """A submission with a written answer, which waits for a person."""
+    """Return a submission with a written answer, which waits for a person."""
     cells = json.loads(notebook(answer, lesson))
     for cell in cells["cells"]:
         facts = cell["metadata"].get("nbgrader", {})
@@ -78,7 +78,7 @@ def canvas(tmp_path, canvas_class) -> Class:
 
 @pytest.fixture(scope="module")
 def moodle_class(tmp_path_factory) -> Class:
-    """Ada is graded, Jörg waits, Cyd's notebook is empty, Dan handed in nothing."""
+    """Ada is graded, Jörg waits for a person, Cyd's notebook is empty, and Dan submitted nothing."""
     one = Class(tmp_path_factory.mktemp("moodle"))
     sheet = "Identifier,Full name,Email address\n" + "".join(
         f"Participant {number},{name},{email}\n"
@@ -103,7 +103,7 @@ def moodle_class(tmp_path_factory) -> Class:
 
 @pytest.fixture(scope="module")
 def canvas_class(tmp_path_factory) -> Class:
-    """Ada and Jörg are graded, Cyd waits, Dan handed in nothing."""
+    """Ada and Jörg are graded, Cyd waits for a person, and Dan submitted nothing."""
     one = Class(tmp_path_factory.mktemp("canvas"))
     files = {
         "lovelaceada_11_501_04_scaling.ipynb": written("ada"),
@@ -120,13 +120,13 @@ def lines(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
 
 
-def total_of(one: Class, student: str, lesson: str = LESSON) -> str:
-    return f"{read_class(one.folders, lesson).totals[student]:g}"
+def total_of(group: Class, student: str, lesson: str = LESSON) -> str:
+    return f"{read_class(group.folders, lesson).totals[student]:g}"
 
 
-def test_csv_has_ids_mail_points_possible_and_says_what_is_missing(moodle):
+def test_csv_has_ids_email_maximum_and_status(moodle):
     text = as_csv(read_totals(moodle.folders, [LESSON]))
-    assert text.startswith("\ufeff")  # else Excel shows JÃ¶rg
+    assert text.startswith("\ufeff")  # without it Excel shows JÃ¶rg
     header, *rows = lines(text)
     table = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert table["ada@x.org"][LESSON] == total_of(moodle, "ada@x.org") != ""
@@ -140,16 +140,16 @@ def test_csv_has_ids_mail_points_possible_and_says_what_is_missing(moodle):
     assert table["cyd@x.org"][LESSON] == table["dan@x.org"][LESSON] == ""
 
 
-def test_what_was_collected_and_not_graded_yet_is_not_missing(moodle):
+def test_a_collected_submission_that_is_not_graded_yet_is_not_missing(moodle):
     moodle.take({"Dan Dorn_104_assignsubmission_file_/x.ipynb": written("dan")})
     table = read_totals(moodle.folders, [LESSON])
     assert table.status(LESSON, "dan@x.org") == "not graded yet" and table.total("dan@x.org") is None
 
 
-def test_moodles_grading_worksheet(moodle):
+def test_export_as_moodles_grading_worksheet(moodle):
     text = as_moodle(read_totals(moodle.folders, [LESSON]))
     header, *rows = lines(text)
-    # What assignfeedback_offline looks for: these three by name, and the number behind "Participant ".
+    # assignfeedback_offline needs these three columns, and the number after "Participant ".
     assert {"Identifier", "Grade", "Last modified (grade)"} <= set(header) and text.startswith("\ufeff")
     points = {row[0]: row[header.index("Grade")] for row in rows}
     assert points == {
@@ -160,7 +160,7 @@ def test_moodles_grading_worksheet(moodle):
     }
 
 
-def test_canvas_gradebook(canvas):
+def test_export_as_canvas_gradebook(canvas):
     text = as_canvas(read_totals(canvas.folders, [LESSON]))
     header, possible, *rows = lines(text)
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LESSON]
@@ -170,7 +170,7 @@ def test_canvas_gradebook(canvas):
     assert ["Müller, Jörg", "12"] == next(row[:2] for row in rows if row[1] == "12")
 
 
-def test_all_lessons_and_a_total(canvas):
+def test_export_of_all_lessons_with_a_total(canvas):
     again = {"lovelaceada_11_601_x.ipynb": written("ada", OTHER), "cyd11_13_602_x.ipynb": written("cyd", OTHER)}
     canvas.take(again, lesson=OTHER)
     record(canvas, OTHER)
@@ -180,35 +180,35 @@ def test_all_lessons_and_a_total(canvas):
     header, *rows = lines(as_csv(table))
     found = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert found["ada"]["total"] == both and found["ada"]["maximum"] == "200"
-    assert found["jm"]["total"] == total_of(canvas, "jm")  # what was not handed in is worth nothing
+    assert found["jm"]["total"] == total_of(canvas, "jm")  # a missing submission has no points
     assert found["cyd"]["total"] == found["dan"]["total"] == ""
     assert found["cyd"]["status"] == f"{LESSON}: waits for a person"
     assert found["jm"]["status"] == f"{OTHER}: nothing handed in"
     header, *rows = lines(as_moodle(table))
     assert header[-3:] == [OTHER, LESSON, "Total"] and both in [row[-1] for row in rows]
     header, possible, *rows = lines(as_canvas(table))
-    assert header[-1] == "Final Points" and possible[-1] == "(read only)"  # Canvas passes over both
+    assert header[-1] == "Final Points" and possible[-1] == "(read only)"  # Canvas ignores both
 
 
-def test_no_cell_runs_as_a_formula(moodle, canvas):
+def test_no_cell_is_a_formula(moodle, canvas):
     for one, write in ((moodle, as_csv), (moodle, as_moodle), (canvas, as_canvas)):
         cells = [cell for line in lines(write(read_totals(one.folders, [LESSON]))) for cell in line]
         assert any("=1+1" in cell for cell in cells)
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
 
 
-def pages(one: Class, *students: str) -> None:
+def pages(group: Class, *students: str) -> None:
     for student in students:
-        page = one.folders.feedback / student / LESSON / f"{LESSON}.html"
+        page = group.folders.feedback / student / LESSON / f"{LESSON}.html"
         page.parent.mkdir(parents=True)
         page.write_text(f"<p>page of {student}</p>")
 
 
-def export(one: Class, *more: str) -> int:
-    return main(["export", *more, "--gradebook", str(one.folders.gradebook)])
+def export(group: Class, *more: str) -> int:
+    return main(["export", *more, "--gradebook", str(group.folders.gradebook)])
 
 
-def test_moodle_takes_feedback_back_in_its_own_folders(moodle, capsys):
+def test_feedback_for_moodle_is_in_moodles_folders(moodle, capsys):
     pages(moodle, "ada@x.org", "jm@x.org", "dan@x.org")
     assert export(moodle, "4", "--format", "moodle", "--feedback") == 0
     with zipfile.ZipFile(moodle.folders.gradebook / "exported" / "04_scaling.moodle.feedback.zip") as archive:
@@ -219,12 +219,12 @@ def test_moodle_takes_feedback_back_in_its_own_folders(moodle, capsys):
         assert archive.read(archive.namelist()[0]) == b"<p>page of ada@x.org</p>"
         participants = [PATTERNS["moodle"].fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()]
         assert participants == ["101", "102"]
-    said = capsys.readouterr().out
-    assert "feedback for 2" in said and "left out, because they were not collected from Moodle: dan@x.org" in said
-    assert "waits for a person: jm@x.org" in said and "nothing handed in: dan@x.org" in said
+    printed = capsys.readouterr().out
+    assert "feedback for 2" in printed and "left out, because they were not collected from Moodle: dan@x.org" in printed
+    assert "waits for a person: jm@x.org" in printed and "nothing handed in: dan@x.org" in printed
 
 
-def test_canvas_takes_feedback_back_under_the_names_of_the_download(canvas):
+def test_feedback_for_canvas_has_the_names_of_the_download(canvas):
     pages(canvas, "ada", "jm", "cyd")
     assert export(canvas, LESSON, "--format", "canvas", "--feedback") == 0
     with zipfile.ZipFile(canvas.folders.gradebook / "exported" / "04_scaling.canvas.feedback.zip") as archive:
@@ -242,14 +242,14 @@ def test_canvas_takes_feedback_back_under_the_names_of_the_download(canvas):
     assert "**10.5 of 15 points**" in text and "> Well put." in text and "**16 of 16 points**" in text
 
 
-def test_for_other_platforms_feedback_has_the_students_names(moodle):
+def test_feedback_for_other_platforms_has_the_students_ids(moodle):
     pages(moodle, "ada@x.org")
     assert export(moodle, LESSON, "--format", "csv", "--feedback") == 0
     with zipfile.ZipFile(moodle.folders.gradebook / "exported" / "04_scaling.feedback.zip") as archive:
         assert archive.namelist() == ["ada@x.org/04_scaling.html"]
 
 
-def test_who_is_missing_and_who_is_late_stands_in_report_and_csv(moodle):
+def test_report_and_csv_show_who_is_missing_and_who_is_late(moodle):
     with open_gradebook(moodle.folders) as gradebook:
         gradebook.update_or_create_assignment(LESSON, duedate=local_time("2026-11-03", "%Y-%m-%d"))
         gradebook.update_or_create_submission(LESSON, "ada@x.org", timestamp=local_time("2026-11-05 12", "%Y-%m-%d %H"))
@@ -268,19 +268,19 @@ def test_who_is_missing_and_who_is_late_stands_in_report_and_csv(moodle):
 
 
 @pytest.mark.parametrize(
-    "command, said",
+    "command, message",
     [
         ([LESSON, "--format", "csv"], "nothing is graded yet. Run `course grade 04_scaling` first."),
         (["--format", "csv"], "Name one lesson, or give --all"),
         (["nope", "--format", "csv"], "There is no lesson 'nope'"),
     ],
 )
-def test_what_cannot_be_exported_is_said_in_a_sentence(tmp_path, capsys, command, said):
+def test_an_impossible_export_is_refused_with_a_message(tmp_path, capsys, command, message):
     assert export(Class(tmp_path), *command) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
 
 
-def test_without_feedback_it_says_which_command_makes_it(moodle, capsys):
+def test_missing_feedback_is_reported_with_the_command_that_makes_it(moodle, capsys):
     assert export(moodle, LESSON, "--format", "moodle", "--feedback") == 2
     assert "`course grade 04_scaling --feedback`" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Lesson 10: a stack of its blocks against torch's Transformer, and the numbers that its text says."""
+"""Lesson 10: a stack of its blocks compared with torch's Transformer, and the numbers in its text."""
 
 import functools
 import itertools
@@ -22,27 +22,25 @@ from tests.draws import pictures_of
 from tests.from_torch import block_from_torch
 from tests.lessons import lesson_text
 
-torch.set_num_threads(1)
 
-
-def make_random(module, seed):
+def randomize(module, seed):
     with torch.no_grad():
         for i, parameter in enumerate(module.parameters()):
             parameter.copy_(draws.random(seed + i, *parameter.shape) * 0.4 + (parameter.dim() == 1))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 7), st.integers(1, 7), st.booleans())
-def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
+def test_a_stack_of_our_blocks_equals_nn_transformer(seed, T_s, T_t, norm_first):
     D, H, F_, dtype = 12, 3, 20, torch.float64
     options = dict(dropout=0.0, batch_first=True, norm_first=norm_first, dtype=dtype)
     theirs = nn.Transformer(D, H, 2, 2, F_, **options).eval()
-    make_random(theirs, seed)
+    randomize(theirs, seed)
     encoder = [EncoderBlock(D, H, F_, norm_first).to(dtype) for _ in range(2)]
     decoder = [blocks.DecoderBlock(D, H, F_, norm_first).to(dtype) for _ in range(2)]
     for mine, other in zip([*encoder, *decoder], [*theirs.encoder.layers, *theirs.decoder.layers], strict=True):
         block_from_torch(mine, other)
     x, y = draws.random(seed, 2, T_s, D), draws.random(seed + 1, 2, T_t, D)
-    real = torch.arange(T_s) < torch.tensor([[T_s], [1]])  # (2, T_s): the second sentence is padded
+    real = torch.arange(T_s) < torch.tensor([[T_s], [1]])  # (2, T_s); the second sentence is padded
     expected = theirs(x, y, tgt_mask=~causal_mask(T_t), src_key_padding_mask=~real, memory_key_padding_mask=~real)
     for block in encoder:
         x = block(x, real[:, None, None])
@@ -52,7 +50,7 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     draws.close(theirs.decoder.norm(y), expected, double=1e-12)
 
 
-def test_the_small_machine_of_the_lesson():
+def test_a_beam_finds_a_likelier_sentence_than_greedy_decoding():
     words = ("<bos>", "<eos>", "le", "la", "chat", "chien", "roi", "reine", "mer")
 
     def step(prefix):  # (1, t) -> (1, V)
@@ -61,18 +59,15 @@ def test_the_small_machine_of_the_lesson():
 
     greedy = blocks.greedy_decode(step, 0, 1, 5)
     assert [words[i] for i in greedy] == ["<bos>", "le", "chat", "<eos>"]
-    for width, said in ((1, "le chat"), (2, "la reine"), (5, "la reine")):
+    for width, best in ((1, "le chat"), (2, "la reine"), (5, "la reine")):
         ids, score = blocks.beam_search(step, 0, 1, 5, width)
-        assert " ".join(words[i] for i in ids[1:-1]) == said
-        assert torch.tensor(score).exp().item() == pytest.approx(0.36 if said == "la reine" else 0.24, abs=1e-6)
-        assert f"finds {said} with" in pictures_of(explore.beams)(width).alt
-
-
-# ---------------------------------------------------------------- the cache
+        assert " ".join(words[i] for i in ids[1:-1]) == best
+        assert torch.tensor(score).exp().item() == pytest.approx(0.36 if best == "la reine" else 0.24, abs=1e-6)
+        assert f"finds {best} with" in pictures_of(explore.beams)(width).alt
 
 
 @pytest.mark.full
-def test_what_the_cache_saves_is_what_the_formula_says():
+def test_counted_operations_with_and_without_a_cache_match_the_formula():
     D, width = figures.D, figures.D_FF
     for T in (4, 16):
         plain = sum(4 * t * D**2 + 2 * t * t * D + 2 * t * D * width for t in range(1, T + 1))
@@ -84,10 +79,7 @@ def test_what_the_cache_saves_is_what_the_formula_says():
     assert figures.cache_saving(translator.FINISHED_PARTS["cached_attention"]).alt == alt
 
 
-# ---------------------------------------------------------------- what is said
-
-
-def test_the_loss_of_the_machine_with_and_without_the_shift():
+def test_loss_of_the_translator_with_and_without_the_shift():
     network, batch = translator.machine(), evaluation.unseen(200)
     assert evaluation.nats_a_word(network, batch) < 0.0003
     assert evaluation.nats_a_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
@@ -98,7 +90,7 @@ def test_the_loss_of_the_machine_with_and_without_the_shift():
     assert torch.equal(blocks.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
 
 
-def test_every_word_at_position_0_never_ends():
+def test_with_every_word_at_position_0_the_translation_never_ends():
     network = translator.machine()
     with torch.no_grad():
         network.positions.weight[:] = network.positions.weight[:1].clone()
@@ -106,7 +98,7 @@ def test_every_word_at_position_0_never_ends():
     assert set(translator.translate(network, figures.ENGLISH).split()) == {"jane"}
 
 
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     alt = figures.cross_attention().alt
     assert "jane (next: visite) to visits 0.97" in alt and "visite (next: l') to africa 0.89" in alt
     assert "septembre (next: <eos>) to jane" in alt and "<eos> 1.000. With" in alt
@@ -117,7 +109,7 @@ def test_pictures_say_their_numbers():
     assert "2: reads visite, predicts l'" in figures.teacher_forcing().alt
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 SPAIN = "l' visite l' espagne en septembre"
 JANE = "l' visite jane en septembre"
@@ -127,7 +119,7 @@ says = functools.partial(lesson_text.says, "10_decoder_block")
 
 
 @pytest.mark.full
-def test_the_copying_student_has_the_better_loss_and_writes_nothing():
+def test_trained_without_the_shift_it_has_the_lower_loss_and_writes_nothing():
     says("0.04 compared with 0.11, but it writes nothing but bos, whereas the other one writes all its sentences")
     copied, shifted = figures.trained_to_copy(), figures.trained_with(blocks.fixed_loss)
     assert copied.curve[0] == pytest.approx(shifted.curve[0], abs=0.5)
@@ -136,7 +128,7 @@ def test_the_copying_student_has_the_better_loss_and_writes_nothing():
     assert set(copied.written.split()) == {"<bos>"}
 
 
-def test_where_the_last_place_looks():
+def test_the_last_position_attends_to_the_first_and_the_last_word():
     says("over 300 sentences it gives 0.41 to the first English word and 0.28 to the last")
     pairs = sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch = evaluation.as_batch(pairs)
@@ -148,7 +140,7 @@ def test_where_the_last_place_looks():
     assert weights[rows, end, last].mean().item() == pytest.approx(0.28, abs=0.01)
 
 
-def test_the_end_of_the_long_sentence_needs_no_source_and_that_of_the_short_one_does():
+def test_eos_needs_the_source_after_a_short_sentence_and_not_after_a_long_one():
     says("with the source hidden", "Here the probability of eos falls to 0")
     long = figures.with_source_hidden(figures.ENGLISH, figures.FRENCH)
     assert all(seen > 0.999 for _, seen, _ in long)
@@ -168,16 +160,16 @@ def written(network, width=1):
     return " ".join(words[i] for i in ids[1:-1]), score
 
 
-def test_spain_was_a_greedy_choice():
+def test_greedy_decoding_writes_spain_and_a_beam_of_three_writes_jane():
     says("A beam of three finds a sentence that greedy decoding missed", "(−0.94 instead of −1.51)")
     assert written(translator.machine()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
     assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.945, abs=0.006))
 
 
-def test_no_place_ever_visits_anybody_in_training():
+def test_no_place_is_the_subject_of_a_training_sentence():
     says("In the training data no continent ever visits anybody")
     verbs = {"is", *lexicon.VERBS, *lexicon.PLACE_VERBS, *(verb for verb, _ in lexicon.MOVES)}
-    before = set()  # all words that stand in front of a verb
+    before = set()  # all words that precede a verb
     for pair in training_pairs():
         words = pair.english.split()
         before |= {word for word, following in itertools.pairwise(words) if following in verbs}
@@ -186,36 +178,36 @@ def test_no_place_ever_visits_anybody_in_training():
 
 
 @pytest.mark.slow
-def test_other_trainings_do_not_speak_of_spain():
+def test_translators_of_other_training_runs_write_jane():
     says("trained from other seeds write *l' visite jane en septembre*, all three")
     from tests.other_trainings import trained
 
     assert [written(trained(seed))[0] for seed in (1, 2, 3)] == [JANE] * 3
 
 
-def test_a_covered_source_shows_no_knowledge_of_french():
+def test_without_a_source_the_first_words_do_not_follow_their_frequencies():
     says("in the training sentences *ma* comes first in 5 of 100, and *un* and *mon* in 10 of 100 each")
     pairs = training_pairs()
-    real = Counter(pair.french.split()[0] for pair in pairs)
-    said = torch.softmax(figures.first_word_logits(), dim=0)
-    assert real["ma"] / len(pairs) == pytest.approx(0.05, abs=0.005) and said[translator.french["ma"]] > 0.5
+    counts = Counter(pair.french.split()[0] for pair in pairs)
+    predicted = torch.softmax(figures.first_word_logits(), dim=0)
+    assert counts["ma"] / len(pairs) == pytest.approx(0.05, abs=0.005) and predicted[translator.french["ma"]] > 0.5
     for word in ("un", "mon"):
-        assert real[word] / len(pairs) == pytest.approx(0.10, abs=0.006) and said[translator.french[word]] < 0.03
+        assert counts[word] / len(pairs) == pytest.approx(0.10, abs=0.006) and predicted[translator.french[word]] < 0.03
 
 
-def test_which_of_the_machines_numbers_were_trained():
+def test_how_many_parameters_of_the_translator_were_trained():
     says("3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained")
-    tables = [number for name, number in translator.state().items() if name.endswith("positions.weight")]
+    tables = [table for name, table in translator.state().items() if name.endswith("positions.weight")]
     assert sum(table.numel() for table in tables) == 3072
     says("1,152 biases of $W_Q$, $W_K$ and $W_V$ are 0")
-    biases = [number for name, number in translator.state().items() if re.search(r"W_[qkv]\.bias$", name)]
+    biases = [bias for name, bias in translator.state().items() if re.search(r"W_[qkv]\.bias$", name)]
     assert sum(bias.numel() for bias in biases) == 1152 and not any(bias.any() for bias in biases)
     for table in tables:
         torch.testing.assert_close(table, blocks.sinusoidal_positions(24, 64), atol=1e-3, rtol=0)
-    assert sum(number.numel() for number in translator.state().values()) == 206_146
+    assert sum(tensor.numel() for tensor in translator.state().values()) == 206_146
 
 
-def test_what_the_filters_leave_of_the_tail():
+def test_top_k_and_top_p_never_sample_from_the_tail():
     first = figures.first_word_logits()
     tail = first.argsort(descending=True)[14:]
     hits = {}

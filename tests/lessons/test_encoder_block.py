@@ -1,4 +1,4 @@
-"""Lesson 9: its blocks against torch's layers, and the numbers that its prose says."""
+"""Lesson 9: its blocks compared with torch's layers, and the numbers in its text."""
 
 import functools
 import itertools
@@ -24,23 +24,22 @@ from tests.from_torch import block_from_torch
 from tests.judged import stored_verdict
 from tests.lessons import lesson_text
 
-torch.set_num_threads(1)
 HEADS = st.sampled_from([(6, 1), (6, 2), (6, 3), (8, 4), (12, 2)])
 close = functools.partial(draws.close, single=1e-6, double=1e-12)
 
 
 def randomized(module, seed):
-    """All parameters random, the norms' too."""
+    """Set all parameters of `module` to random values, also those of the norms."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in module.parameters():
         size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
-        size *= 0.3 if parameter.dtype == torch.float32 else 1.0  # so that rounding stays rounding
+        size *= 0.3 if parameter.dtype == torch.float32 else 1.0  # keeps rounding errors small
         parameter.data = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype) * size
     return module
 
 
 @given(st.integers(0, 10_000), HEADS, st.integers(1, 7), st.booleans(), st.integers(1, 4), st.booleans())
-def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
+def test_a_stack_of_our_blocks_equals_nn_transformer_encoder(seed, sizes, T, norm_first, depth, padded):
     D, H = sizes
     layer = nn.TransformerEncoderLayer(
         D, H, 9, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
@@ -58,7 +57,7 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
 
 
 @given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
-def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
+def test_block_macs_are_half_of_the_operations_that_torch_counts(T, sizes, d_ff):
     from torch.utils.flop_counter import FlopCounterMode
 
     D, H = sizes
@@ -66,9 +65,6 @@ def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         block(torch.zeros(1, T, D))
     assert 2 * blocks.block_macs(T, D, d_ff) == counter.get_total_flops()
-
-
-# ---------------------------------------------------------------- what the check must see
 
 
 verdict_on = functools.partial(stored_verdict, "09_encoder_block")
@@ -89,20 +85,20 @@ class Inherited(nn.TransformerEncoderLayer):
 
 @pytest.mark.full
 @pytest.mark.parametrize("answer", [Wrapped, Inherited])
-def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
+def test_torchs_own_layer_is_a_forbidden_call_and_not_an_error(answer):
     verdict = verdict_on("EncoderBlock", answer)
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
     assert "nn.TransformerEncoderLayer" in verdict.message
 
 
-def test_a_learners_own_layer_norm_is_no_forbidden_call():
+def test_a_learners_own_layer_norm_is_allowed():
     with Watch(("layer_norm", "transformer")) as watch:
         blocks.layer_norm(torch.randn(3, 4), torch.ones(4), torch.zeros(4))
     assert not watch.found
     assert not in_source(blocks.layer_norm, ("layer_norm", "transformer"), "99_test")
 
 
-def test_what_the_parts_of_a_block_are_is_said_once():
+def test_a_message_describes_the_parts_of_a_block_only_once():
     def unchanged(x, attention, feed_forward, norm1, norm2, mask=None):
         return x.clone()
 
@@ -110,7 +106,7 @@ def test_what_the_parts_of_a_block_are_is_said_once():
     assert len(lines) == len(set(lines)) and "0.19999" not in "".join(lines)
 
 
-def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
+def test_the_skeleton_of_encoder_leaves_out_the_courses_options():
     from helpers.authoring.release import student_notebook
     from helpers.authoring.text import read_lesson
     from helpers.course import course
@@ -121,10 +117,7 @@ def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
     assert blocks.Encoder(9, 8, 2, 12, 1, 6, norm_first=True).blocks[0].norm_first
 
 
-# ---------------------------------------------------------------- the numbers in the prose
-
-
-def test_the_sentence_wide_norm_moves_jane():
+def test_a_norm_over_the_sentence_lets_one_word_change_another():
     one, other = (figures.word_vectors(f"jane visits africa in {month}") for month in ("september", "may"))
     assert (F.layer_norm(one, (64,)) - F.layer_norm(other, (64,)))[0].norm() == 0
     moved = (F.layer_norm(one, one.shape) - F.layer_norm(other, other.shape))[0].norm()
@@ -132,7 +125,7 @@ def test_the_sentence_wide_norm_moves_jane():
 
 
 @pytest.mark.full
-def test_gradients_over_depth():
+def test_gradients_by_depth_and_kind_of_block():
     along, last = figures.measured_gradients()
     free = along["residual, no norm"]
     assert free[0].item() == pytest.approx(499, rel=0.01) and free[-1].item() == pytest.approx(0.00034, rel=0.05)
@@ -146,28 +139,28 @@ def test_gradients_over_depth():
         assert value == pytest.approx(last["pre-norm"][0] / depth**0.5, rel=0.45)
 
 
-def test_traces_of_words():
+def test_how_much_of_a_word_each_block_leaves():
     found = figures.measured_traces()
     assert found["no residual"][0][0] == pytest.approx(0.05, abs=0.006) and found["no residual"][-1][0] < 0.01
     assert [round(found["no residual"][block][1], 2) for block in (0, 2)] == [0.29, 0.00]
     assert [found["pre-norm"][block][0] for block in (0, 11)] == pytest.approx([0.80, 0.37], abs=0.006)
     assert [found["post-norm"][block][0] for block in (0, 8, 11)] == pytest.approx([0.74, 0.08, 0.03], abs=0.006)
-    x = figures.random_words()  # the control: what the sentence's mean alone tells
+    x = figures.random_words()  # the control: recovered from the sentence's mean alone
     mean = x.mean(dim=1, keepdim=True).expand_as(x)
     assert figures.recovered(mean.flatten(0, 1), x.flatten(0, 1)) == pytest.approx(0.17, abs=0.006)
     for bug, post in zip(found[figures.BUG], found["post-norm"], strict=True):
-        assert bug[0] == pytest.approx(post[0], abs=0.05)  # the bug's line runs on post-norm's
+        assert bug[0] == pytest.approx(post[0], abs=0.05)  # the bug's line coincides with that of post-norm
 
 
 def test_interactions_are_counted_exactly():
     one, two, three = (figures.orders_of_interaction("linear", depth) for depth in (1, 2, 3))
     assert [sum(size > 1e-9 for size in sizes) for sizes in (one, two, three)] == [2, 5, 8]
     assert max(one[2:] + two[5:]) < 1e-12
-    said = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
-    assert figures.orders_of_interaction("softmax", 1)[:6] == pytest.approx(said, rel=0.05)
+    stated = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
+    assert figures.orders_of_interaction("softmax", 1)[:6] == pytest.approx(stated, rel=0.05)
 
 
-def test_fast_weights_of_visits():
+def test_the_word_that_visits_attends_to_depends_on_the_sentence():
     first, second = translator.machine().encoder.blocks
     seen = {}
     for sentence in ("jane visits africa in september", "paul visits france in september"):
@@ -183,7 +176,7 @@ class ByTheLetter(translator.FINISHED_PARTS["EncoderBlock"]):
         return x + self.norm2(self.feed_forward(x))
 
 
-def test_what_the_wirings_cost_in_the_translator():
+def test_loss_of_the_translator_when_its_blocks_are_rewired():
     batch, cost = unseen(200), figures.loss_when_rewired
     assert cost("post-norm") == pytest.approx(0.0002, abs=1e-4)
     assert cost(figures.BUG) == pytest.approx(0.06, abs=0.01)
@@ -195,7 +188,7 @@ def test_what_the_wirings_cost_in_the_translator():
 
 
 @pytest.mark.full
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     assert "jane 0.50 ± 0.50" in figures.normed_words().alt
     assert "two layers 5" in figures.interactions().alt
     assert "linear layer: the row of jane 1.00, 0.00" in figures.three_influences().alt
@@ -203,11 +196,9 @@ def test_pictures_say_their_numbers():
     assert "3 words; after 1 layer of attention on all 15" in figures.receptive(1, 3).alt
     assert "depend on 15 words" in figures.receptive(7, 3).alt and "depend on 15 words" in figures.receptive(3, 7).alt
     assert "2 times the usual size" in pictures_of(explore.stack)(2.0).alt
-    for picture in (figures.shared_statistics(), figures.absolute_value(), figures.two_orders()):
-        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 9.")
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 says = functools.partial(lesson_text.says, "09_encoder_block")
 
@@ -221,10 +212,10 @@ def test_attention_is_linear_for_fixed_weights():
 
 
 @pytest.mark.full
-def test_it_is_the_last_norm_that_makes_the_last_gradient_fall_with_depth():
+def test_the_last_gradient_falls_with_depth_only_with_a_final_norm():
     says("In pre-norm with a final norm it falls from 70 to 14", "Without the final norm it doesn't fall.")
     _, last = figures.measured_gradients()
-    assert last["pre-norm"][0] == pytest.approx(70, abs=1)  # test_gradients_over_depth has where it ends
+    assert last["pre-norm"][0] == pytest.approx(70, abs=1)  # its end: test_gradients_by_depth_and_kind_of_block
     assert (last[figures.BARE][0], last[figures.BARE][-1]) == pytest.approx((88, 82), abs=1)
     assert min(last[figures.BARE]) > 0.9 * max(last[figures.BARE])
 
@@ -245,7 +236,7 @@ def test_training_makes_heads_less_predictable():
             assert all(low - 0.006 <= share <= high + 0.006 for share in row), (name, row)
 
 
-def test_the_repaired_block_keeps_what_pre_norm_keeps():
+def test_the_fixed_block_keeps_as_much_of_a_word_as_pre_norm():
     says("your fix keeps exactly as much of each word as pre-norm does.", "would recover 17%.")
     says("only 5% of the word's variance can be recovered after **one** untrained block")
     says("80% can be recovered after one block and 37% after twelve", "from 74% after one block to 3% after twelve")
@@ -258,7 +249,7 @@ def test_the_repaired_block_keeps_what_pre_norm_keeps():
 
 
 @pytest.mark.full
-def test_the_translator_without_its_feed_forward_networks():
+def test_damage_to_the_translator_without_feed_forward_networks():
     says("the loss rises to 0.17 nats per word, and 146 of 200 sentences are still correct")
     says("it rises to 4.95 nats and no sentence is correct")
     whole, cut, straight = figures.damage_without_feed_forward().values()
@@ -267,7 +258,7 @@ def test_the_translator_without_its_feed_forward_networks():
     assert straight == pytest.approx((4.95, 0.0), abs=0.01)
 
 
-def test_what_the_figures_say_of_the_learners_functions():
+def test_figures_are_drawn_from_the_learners_functions():
     assert "Dots are the sum for 30 tokens" in figures.costs(blocks.block_macs).alt
     moved = figures.encoder_influence(blocks.token_influence).alt
     rows = [list(map(float, row.split(", "))) for row in re.findall(r": ([\d., ]+?)[.;](?= |$)", moved)]
@@ -275,7 +266,7 @@ def test_what_the_figures_say_of_the_learners_functions():
 
 
 @pytest.mark.full
-def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
+def test_small_matrices_keep_the_stream_only_with_residual_connections():
     says(
         "with residual connections small matrices add little",
         "Post-norm and the line without a residual connection keep size 1",
@@ -291,16 +282,16 @@ def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
 
 
 @torch.no_grad()
-def test_a_mean_says_that_the_translator_listens_more_to_what_is_near_and_single_names_do_not():
+def test_near_words_matter_more_on_average_but_not_for_every_name():
     says("at the fourth word turns the name's vector three to four times as far as the same replacement at the seventh")
     says("(in untrained blocks 1.2 times)", "(for *jane* it's 1.3 times)", "1.2 times if things are replaced")
     encoders = figures.encoders_to_compare()
     names = sorted(lexicon.NAMES)
     for kind in ("trained", "trained words, untrained blocks"):
-        assert _near_to_far(encoders[kind], names, lexicon.THINGS) == pytest.approx(1.2, abs=0.06)
-    assert 2.8 < _near_to_far(encoders["trained"], names) < 4.2
-    assert _near_to_far(encoders["trained words, untrained blocks"], names) == pytest.approx(1.2, abs=0.06)
-    assert _near_to_far(encoders["trained"], ["jane"]) == pytest.approx(1.3, abs=0.15)
+        assert near_over_far(encoders[kind], names, lexicon.THINGS) == pytest.approx(1.2, abs=0.06)
+    assert 2.8 < near_over_far(encoders["trained"], names) < 4.2
+    assert near_over_far(encoders["trained words, untrained blocks"], names) == pytest.approx(1.2, abs=0.06)
+    assert near_over_far(encoders["trained"], ["jane"]) == pytest.approx(1.3, abs=0.15)
     says("the mean depends on a few masculine names")
     nouns = sorted(set(lexicon.BEINGS) - {"teacher"})
     names = encoders["trained"](translator.source_batch([f"omar sees the {noun} with the teacher" for noun in nouns]))
@@ -311,8 +302,8 @@ def test_a_mean_says_that_the_translator_listens_more_to_what_is_near_and_single
     assert sum(turned[True]) / len(turned[True]) > 3 * sum(turned[False]) / len(turned[False])
 
 
-def _near_to_far(encoder, names, nouns=lexicon.BEINGS) -> float:
-    """How many times as far a name turns by an exchange of two nouns at the fourth word as at the seventh."""
+def near_over_far(encoder, names, nouns=lexicon.BEINGS) -> float:
+    """Return how far replacing the fourth word turns the name's vector, divided by the same for the seventh word."""
     draw, sentences = random.Random(0), []
     verbs, nouns = (sorted(words) for words in (lexicon.VERBS, nouns))
     for _ in range(300):
@@ -320,6 +311,6 @@ def _near_to_far(encoder, names, nouns=lexicon.BEINGS) -> float:
         sentences += [f"{start} {noun} with the {other}" for noun in pair]
         sentences += [f"{start} {other} with the {noun}" for noun in pair]
     ids = translator.source_batch(sentences)
-    vectors = encoder(ids)[:, 0].double().view(300, 2, 2, -1)  # sentence, near or far, which of the pair, channel
+    vectors = encoder(ids)[:, 0].double().view(300, 2, 2, -1)  # (sentence, near or far, noun, channel)
     near, far = (1 - torch.cosine_similarity(vectors[:, :, 0], vectors[:, :, 1], dim=-1)).mean(0)
     return (near / far).item()

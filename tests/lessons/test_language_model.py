@@ -1,5 +1,5 @@
-"""Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
-the numbers said."""
+"""Lesson 12: the source compared with brute force, the n-grams, the GPT, generation with and without a cache, the
+score of trained models, and the numbers in the text."""
 
 import math
 import random
@@ -32,7 +32,6 @@ from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from tests.judged import made_key
 from tests.lessons.lesson_text import says, text_of
 
-torch.set_num_threads(1)
 LESSON = "12_language_model"
 
 
@@ -46,7 +45,7 @@ SMALL = Source(subjects="AB", pairs=("()",), letters="pqr", farthest=5, deepest=
 
 
 def sentences(source, least):
-    """All sentences whose every prefix has at least the probability `least`, with their probabilities."""
+    """Yield (sentence, probability) for all sentences with at least the probability `least`."""
     open_ones = [(BETWEEN, "", 1.0)]
     while open_ones:
         state, text, p = open_ones.pop()
@@ -60,7 +59,7 @@ def sentences(source, least):
                 open_ones.append((following, text + token, p * chance))
 
 
-def test_the_entropy_rate_is_that_of_all_sentences():
+def test_entropy_rate_equals_the_sum_over_all_sentences():
     entropy = length = mass = 0.0
     for text, p in sentences(SMALL, 1e-9):
         entropy -= p * math.log(p)
@@ -71,14 +70,14 @@ def test_the_entropy_rate_is_that_of_all_sentences():
 
 
 @pytest.mark.parametrize("source", [Source(), SMALL])
-def test_the_entropy_rate_is_the_mean_of_a_long_text(source):
+def test_entropy_rate_equals_the_mean_over_a_long_text(source):
     ids = source.text(60_000, seed=1)
     nats = source.nats(ids)
     error = nats.std() / len(nats) ** 0.5
     assert abs(nats.mean().item() - source.entropy_rate()) < 6 * error < 0.05
 
 
-def test_every_state_has_chances_that_add_up_to_one_and_are_drawn():
+def test_probabilities_sum_to_one_and_tokens_are_drawn_by_them():
     source, rng, counts = Source(), random.Random(3), {}
     for _ in range(3000):
         state = BETWEEN
@@ -94,7 +93,7 @@ def test_every_state_has_chances_that_add_up_to_one_and_are_drawn():
         assert first.count(token) / len(first) == pytest.approx(chance, abs=0.03)
 
 
-def test_sentences_are_what_the_lesson_says():
+def test_the_source_writes_the_three_kinds_of_sentences():
     text = Source().decode(Source().text(30_000, seed=4))
     kinds = {"agreement": 0, "brackets": 0, "repetition": 0}
     for sentence in text.split(".")[:-1]:
@@ -120,7 +119,7 @@ def test_sentences_are_what_the_lesson_says():
     assert share["repetition"] == pytest.approx(0.4, abs=0.05) and share["brackets"] == pytest.approx(0.3, abs=0.05)
 
 
-def test_the_source_is_seeded_and_its_two_predictions_agree():
+def test_the_source_is_seeded_and_its_two_kinds_of_prediction_agree():
     source = Source()
     assert torch.equal(source.text(500, 7), source.text(500, 7))
     assert not torch.equal(source.text(500, 7), source.text(500, 8))
@@ -134,7 +133,7 @@ def test_the_source_is_seeded_and_its_two_predictions_agree():
 
 
 @pytest.mark.full
-def test_what_lies_in_the_sandbox_as_data_is_the_same():
+def test_the_texts_survive_the_way_into_the_sandbox():
     assert loads(dumps(corpus.language_symbols())) == corpus.language_symbols()
     unseen = corpus.language_unseen()
     again = loads(dumps(unseen))
@@ -147,7 +146,7 @@ def test_what_lies_in_the_sandbox_as_data_is_the_same():
 
 
 @given(st.integers(0, 1000), st.integers(1, 4), st.sampled_from([0.1, 1.0]))
-def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
+def test_ngram_losses_equal_a_plain_count(seed, order, alpha):
     generator = torch.Generator().manual_seed(seed)
     train, test = torch.randint(4, (80,), generator=generator), torch.randint(4, (20,), generator=generator)
     a, b = train.tolist(), test.tolist()
@@ -162,30 +161,30 @@ def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
 
 
 @pytest.mark.full
-def test_the_best_ngram_is_far_above_the_line():
+def test_the_best_ngram_is_far_above_the_entropy_line():
     losses, line = figures.counted(), corpus.entropy_rate()
     assert line == pytest.approx(1.41, abs=0.005)
     assert min(losses, key=losses.get) == 3 and losses[2] == pytest.approx(2.31, abs=0.01)
     assert min(losses.values()) - line == pytest.approx(NGRAM, abs=0.02)
     assert losses[6] > losses[5] > losses[3] + 0.3
-    assert losses[1] - losses[2] == pytest.approx(0.77, abs=0.005)  # what one token of memory helps
+    assert losses[1] - losses[2] == pytest.approx(0.77, abs=0.005)  # what one token of context gains
     assert 0.02 < losses[2] - losses[3] < 0.06 and abs(losses[4] - losses[3]) < 0.02
 
 
-def test_on_paper():
+def test_numbers_that_the_text_calculates():
     line = dict(zip(".|rwt|", Source().nats(Source().encode(".|rwt|")).tolist(), strict=False))
     assert line["|"] == pytest.approx(math.log(4), abs=1e-6)
     assert math.exp(20) == pytest.approx(485e6, rel=0.01)
     assert math.perm(11, 8) == 6_652_800
     symbols = corpus.language_symbols()
-    said = "".join(symbols[i] for i in corpus.language_text().tolist())
-    assert len(set(re.findall(r"\|([p-z]{8})\|\1", said))) == 2_700
+    text = "".join(symbols[i] for i in corpus.language_text().tolist())
+    assert len(set(re.findall(r"\|([p-z]{8})\|\1", text))) == 2_700
 
 
 # ---------------------------------------------------------------- the GPT
 
 
-def test_rotary_attention_depends_on_distances_alone():
+def test_rotary_attention_depends_only_on_distances():
     torch.manual_seed(0)
     attention, x = RotaryAttention(8, 2).double(), torch.randn(1, 4, 8, dtype=torch.float64)
     behind = torch.cat([torch.zeros(1, 3, 8, dtype=torch.float64), x], dim=1)
@@ -194,7 +193,7 @@ def test_rotary_attention_depends_on_distances_alone():
     torch.testing.assert_close(attention(x, mask=causal_mask(4))[0], attention(behind, mask=own)[0][:, 3:])
 
 
-def test_text_with_the_cache_is_text_without_it():
+def test_generating_with_a_cache_gives_the_same_text():
     torch.manual_seed(1)
     model = blocks.GPT(11, 24, 16, 4, 3).eval()
     prompt = torch.randint(11, (3, 4))
@@ -204,8 +203,8 @@ def test_text_with_the_cache_is_text_without_it():
         writing.write_with_cache(model, prompt, 21, cached_attention)
 
 
-class Otherwise(torch.nn.Module):
-    """A GPT whose parts have other names."""
+class RenamedModules(torch.nn.Module):
+    """A GPT whose modules have other names."""
 
     def __init__(self):
         super().__init__()
@@ -216,25 +215,25 @@ class Otherwise(torch.nn.Module):
         return self.inner(ids)
 
 
-class Twice(blocks.GPT):
-    """A GPT with the lesson's names that does something more."""
+class AddedTerm(blocks.GPT):
+    """A GPT with the lesson's names that adds a term to the logits."""
 
     def forward(self, ids):
         return super().forward(ids) * 2 + self.tokens(ids).sum(-1, keepdim=True) * torch.arange(11)
 
 
-@pytest.mark.parametrize(("make", "why"), [(Otherwise, "has no part called 'tokens'"), (Twice, "other parts")])
-def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, why):
+@pytest.mark.parametrize(("make", "why"), [(RenamedModules, "has no part called 'tokens'"), (AddedTerm, "other parts")])
+def test_a_gpt_with_other_modules_writes_without_a_cache_and_says_so(capsys, make, why):
     torch.manual_seed(2)
-    model = make() if make is Otherwise else make(11, 12, 16, 4, 2)
+    model = make() if make is RenamedModules else make(11, 12, 16, 4, 2)
     ids = torch.randint(11, (2, 3))
     written = writing.write_with_cache(model, ids, 9, cached_attention)
     assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
-    said = capsys.readouterr().out
-    assert why in said and said.count("\n") == 1
+    printed = capsys.readouterr().out
+    assert why in printed and printed.count("\n") == 1
 
 
-# ---------------------------------------------------------------- the measure
+# ---------------------------------------------------------------- the score of trained models
 
 
 def source_logits(ids):
@@ -251,7 +250,7 @@ def truths(count=60):
     return [{"shape": shape, "ids": ids, "nats": nats}, {"shape": shape, "ids": changed, "nats": nats}]
 
 
-def test_the_source_itself_has_full_points_and_a_leak_has_none():
+def test_the_source_itself_gets_full_points_and_a_leak_gets_none():
     both = truths()
     logits = source_logits(both[0]["ids"])
     perfect = loss_above_the_line(both, [logits, logits])
@@ -263,7 +262,7 @@ def test_the_source_itself_has_full_points_and_a_leak_has_none():
     moved[:, 20] += torch.randn(logits.shape[-1])
     future = loss_above_the_line(both, [logits, moved])
     assert future.share == 0 and future.mistake == "sees_later_ids" and "at position 20 moved" in future.words
-    for output in (logits, moved):  # no size of one logit makes a leak look small
+    for output in (logits, moved):  # no size of a single logit may hide a leak
         output[..., 0] = torch.where(both[0]["ids"].roll(-1, 1) == 0, output[..., 0], -1e7)
     assert loss_above_the_line(both, [logits, moved]).mistake == "sees_later_ids"
     logits = source_logits(both[0]["ids"])
@@ -271,7 +270,7 @@ def test_the_source_itself_has_full_points_and_a_leak_has_none():
     assert guess.share == 0 and guess.mistake == "not_trained" and not guess.passed
 
 
-def test_logits_at_a_low_temperature_cost_half_and_are_told():
+def test_logits_at_a_low_temperature_cost_half_and_are_named():
     both = truths()
     logits = source_logits(both[0]["ids"]) / 0.35
     measured = loss_above_the_line(both, [logits, logits])
@@ -279,7 +278,7 @@ def test_logits_at_a_low_temperature_cost_half_and_are_told():
 
 
 @pytest.mark.parametrize("moved", [lambda x: x.roll(1, dims=1), lambda x: x.roll(-1, dims=1), lambda x: x.flip(1)])
-def test_logits_at_other_positions_are_told(moved):
+def test_logits_at_other_positions_are_named(moved):
     both = truths(20)
     logits = [moved(source_logits(truth["ids"])) for truth in both]
     assert loss_above_the_line(both, logits).mistake == "at_other_positions"
@@ -299,24 +298,24 @@ def test_logits_at_other_positions_are_told(moved):
         (-0.02, 0, False, "below_the_line"),
     ],
 )
-def test_so_many_nats_above_the_line_so_many_points(above, points, passed, mistake):
+def test_points_depend_on_the_nats_above_the_entropy_line(above, points, passed, mistake):
     key = made_key("12_language_model", "language_model_logits", 3, points=12)
     ids, nats = (key.expected[0].output[name] for name in ("ids", "nats"))
-    more = above if above > 0 else above * nats[:, 1:, None]  # what was certain cannot be more so
-    own = (-nats[:, 1:, None] - more).exp()  # (B, T - 1, 1), of the token that comes
+    more = above if above > 0 else above * nats[:, 1:, None]  # a certain token cannot become more certain
+    own = (-nats[:, 1:, None] - more).exp()  # (B, T - 1, 1), probability of the next token
     V = len(corpus.language_symbols())
     rest = ((1 - own) / (V - 1)).clamp_min(1e-30)
     p = rest.expand(*own.shape[:2], V).scatter(-1, ids[:, 1:, None], own)  # (B, T - 1, V)
     logits = torch.cat([p.log(), torch.zeros(len(ids), 1, V)], dim=1).float()  # (B, T, V)
     verdict = decide(key, observe_all(lambda ids: logits, key.cases, key.facts))
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
-    assert ("take another seed" in as_text(verdict)) == (0.10 < above < 0.86), "whoever learned nothing needs more"
+    assert ("take another seed" in as_text(verdict)) == (0.10 < above < 0.86), "an untrained one needs more"
 
 
-# ---------------------------------------------------------------- watching
+# ---------------------------------------------------------------- recording a training run
 
 
-def test_kinds_and_the_places_behind_the_last_occurrence():
+def test_kinds_of_tokens_and_the_targets_of_an_induction_head():
     text = ".|qtw|qtw.Bzb.()."
     assert watch.kinds(text)[6:10] == ["a repeated letter"] * 3 + ["the rest"]
     assert watch.kinds(text)[10:13] == ["the rest", "a new letter", "a verb"]
@@ -326,7 +325,7 @@ def test_kinds_and_the_places_behind_the_last_occurrence():
     assert watch.induction_score([("", weights)], [text]) == (pytest.approx(0.9), 0, 1)
 
 
-def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
+def test_a_watch_records_attention_and_leaves_the_model_unchanged():
     model = blocks.GPT(31, 64, 8, 2, 1).train()
     own = watch.Watch(passages=4)
     own(model, 1)
@@ -336,17 +335,14 @@ def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
     assert re.match(r" +1 steps, +\d+ of +\d+ sentences correct:  ", own.diary())
 
 
-def test_right_sentences_are_those_of_the_source():
+def test_is_sentence_accepts_exactly_what_the_source_writes():
     source, rng = Source(), random.Random(0)
     assert all(watch.is_sentence(source.sentence(rng)[:-1]) for _ in range(2000))
     wrong = ["", *"()() (] ( ) ((((()))) Bqc Bb |rwt|rwy |rwr|rwr |rw|rw q".split(), f"B{30 * 'q'}b"]
     assert not any(map(watch.is_sentence, wrong))
 
 
-# ---------------------------------------------------------------- what was measured
-
-
-def test_what_is_said_of_rare_contexts():
+def test_half_of_the_long_contexts_are_rare():
     text, counts = corpus.language_text().tolist(), {}
     for width in (2, 5):
         seen = Counter(tuple(text[i : i + width]) for i in range(280_000 - width))
@@ -357,15 +353,15 @@ def test_what_is_said_of_rare_contexts():
     says(LESSON, "half of the five-token contexts in the test text were counted at most once")
 
 
-def test_passages_that_begin_with_a_sentence_cost_more():
+def test_beginnings_of_passages_have_a_higher_entropy():
     assert corpus.entropy_rate() < 1.42 < LADDER["line"]
     assert f"{LADDER['line']:.2f}" == "1.44"
     says(LESSON, "1.41 for long texts; 1.44 for the 200 short passages")
     nats = corpus.language_unseen()["nats"]
-    assert nats[:, 1:9].mean() > nats[:, 33:].mean() + 0.2  # beginnings are the least certain
+    assert nats[:, 1:9].mean() > nats[:, 33:].mean() + 0.2  # the beginning is hardest to predict
 
 
-def test_every_rung_of_the_ladder_is_better_than_the_one_below():
+def test_each_step_of_the_ladder_lowers_the_loss():
     rungs = LADDER["rungs"]
     assert list(rungs) == ["bigram", *bench_ladder.RUNGS]
     assert all(len(rungs[name]) == len(bench_ladder.SEEDS) == 3 for name in bench_ladder.RUNGS)
@@ -373,25 +369,25 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     gains = [below - above for below, above in zip(means, means[1:], strict=False)]
     assert min(gains) >= bench_ladder.LEAST == 0.05
     assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
-    said = re.search(r"The first head contributes(.*?)All of these models stay far above", text_of(LESSON))[1]
-    assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
+    paragraph = re.search(r"The first head contributes(.*?)All of these models stay far above", text_of(LESSON))[1]
+    assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", paragraph)
     without, within = list(rungs.values())[-2:]
     extent = max(max(losses) - min(losses) for losses in (without, within))
-    assert f"up to {extent:.2f} nats" in said
+    assert f"up to {extent:.2f} nats" in paragraph
     assert min(without) < max(within)  # "the best run without a residual is better than ..."
 
 
-def test_dropout_helps_where_the_model_memorizes():
+def test_dropout_helps_a_model_that_memorizes():
     rates = DROPOUT["rates"]
     unseen = {p: np.mean(runs["unseen"]) for p, runs in rates.items()}
     assert list(rates) == [str(p) for p in bench_dropout.RATES] and min(unseen, key=unseen.get) == "0.1"
-    assert max(rates["0.0"]["seen"]) < DROPOUT["line"] - 0.1  # below the line: memorized
+    assert max(rates["0.0"]["seen"]) < DROPOUT["line"] - 0.1  # below the entropy line: memorized
     assert max(rates["0.1"]["unseen"]) < min(rates["0.0"]["unseen"]) - 0.2
     for value in (unseen["0.0"], unseen["0.1"], np.mean(rates["0.0"]["seen"])):
         assert f"{value:.2f}" in text_of(LESSON)
 
 
-def test_the_dropout_of_the_bench_acts_in_training_alone():
+def test_dropout_of_the_bench_acts_only_in_training_mode():
     torch.manual_seed(0)
     plain = blocks.GPT(31, 64, 64, 2, 2).eval()
     ids = torch.randint(31, (2, 20))
@@ -403,14 +399,14 @@ def test_the_dropout_of_the_bench_acts_in_training_alone():
 
 
 @pytest.mark.full
-def test_the_bench_makes_the_bigram_of_the_figure_and_trains_a_rung_that_beats_it():
+def test_the_bench_computes_the_bigram_loss_and_trains_a_model_that_beats_it():
     bigram = bench_ladder.bigram()
     assert [round(bigram, 4)] == LADDER["rungs"]["bigram"]
     assert bench_ladder.rung("one head", seed=5, steps=400) < bigram - 0.02
 
 
 @pytest.mark.parametrize("name", ["one head", "four heads", "+ feed-forward", "+ residual and norm"])
-def test_rungs_are_causal_and_grow(name):
+def test_models_of_the_ladder_are_causal_and_have_the_modules_of_their_names(name):
     model = bench_ladder.Rung(31, **bench_ladder.RUNGS[name]).eval()
     parts = {type(module).__name__ for module in model.modules()}
     assert ("FeedForward" in parts, "LayerNorm" in parts) == (name[0] == "+", name == "+ residual and norm")
@@ -420,7 +416,7 @@ def test_rungs_are_causal_and_grow(name):
     assert torch.equal(model(ids)[:, :5], model(changed)[:, :5])
 
 
-def test_the_small_model_is_ahead_first_and_stops_first():
+def test_the_small_model_leads_early_and_the_large_one_at_the_end():
     small, middle, large = COMPUTE.values()
     assert [int(width) for width in COMPUTE] == list(bench_compute.WIDTHS)
     assert small["parameters"] * 3 < middle["parameters"] < large["parameters"] / 3
@@ -432,12 +428,12 @@ def test_the_small_model_is_ahead_first_and_stops_first():
     assert loss_at == sorted(loss_at)
 
 
-def test_the_figure_of_compute_stands_without_a_training():
+def test_the_compute_figure_needs_no_training_run():
     picture = figures.compute(blocks.GPT(31, 64, 8, 2, 1), watch.Watch(passages=1))
     assert "width 16" in picture.alt and "the training run above" not in picture.alt
 
 
-def test_the_quicker_attention_of_the_bench_is_the_lessons():
+def test_the_benchs_fused_attention_equals_the_lessons():
     from bench.gpt_against_nanogpt import CONTEXT, HEADS, LAYERS, WIDTH, fused
     from bench.nanogpt import NanoGPT, whole_loss
 
@@ -451,14 +447,14 @@ def test_the_quicker_attention_of_the_bench_is_the_lessons():
     assert whole_loss(baseline, torch.randint(20, (1000,)), CONTEXT) == pytest.approx(math.log(20), abs=0.2)
 
 
-def test_real_text_is_there_and_round_trips():
+def test_real_text_is_available_and_survives_encoding():
     text = corpus.real_text(length=20_000)
     assert len(text.train) == 18_000 and len(text.test) == 2_000
     assert text.decode(text.encode("def f(self):\n")) == "def f(self):\n"
     assert "import" in text.decode(text.train)
 
 
-def test_a_file_is_read_whole_unless_told_otherwise(tmp_path):
+def test_real_text_reads_a_whole_file_unless_a_length_is_given(tmp_path):
     (tmp_path / "input.txt").write_text("to be " * 200_000)
     text = corpus.real_text(tmp_path / "input.txt")
     assert (len(text.train), len(text.test), text.symbols) == (1_080_000, 120_000, " beot")
@@ -468,15 +464,10 @@ def test_a_file_is_read_whole_unless_told_otherwise(tmp_path):
 # ---------------------------------------------------------------- the executed lesson
 
 
-def outputs(notebook):
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            yield cell, str(output.get("text", "")) + str(output.get("data", {}))
-
-
-def test_the_trained_gpt_is_within_six_hundredths_of_the_line(executed_solution):
+def test_the_trained_gpt_ends_close_to_the_entropy_line(executed_solution):
     notebook = executed_solution("12_language_model")
-    text = "\n".join(said for _, said in outputs(notebook))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    text = "\n".join(str(output.get("text", "")) + str(output.get("data", {})) for output in outputs)
     loss, line = map(
         float, re.search(r"(\d\.\d+) nats per token; the entropy line of these passages is (\d\.\d+)", text).groups()
     )
@@ -494,30 +485,23 @@ def test_the_trained_gpt_is_within_six_hundredths_of_the_line(executed_solution)
     assert [diary[0][0], len(diary)] == [1, 10] and shares[0] < 0.1 and shares[-1] > 0.8
 
 
-# What stands in for answers that are not there yet.
+# ---------------------------------------------------------------- what replaces missing answers
 
 
-def test_the_stand_in_gpt_is_causal_and_writes():
+def test_the_stand_in_gpt_writes_the_same_text_with_a_cache():
     torch.manual_seed(0)
-    model = stand_ins.GPT(7, 6, 8, 2, 2).eval()
-    ids = torch.randint(7, (2, 6), generator=seeded(0))
-    changed = ids.clone()
-    changed[:, 4:] = (changed[:, 4:] + 1) % 7
-    assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
-    written = stand_ins.generate(model, ids, 5, generator=seeded(1))
-    assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
-    cached = writing.write_with_cache(model, ids[:, :1], 5, cached_attention)
-    plain = ids[:, :1]
+    model, plain = stand_ins.GPT(7, 6, 8, 2, 2).eval(), torch.randint(7, (2, 1), generator=seeded(0))
+    cached = writing.write_with_cache(model, plain, 5, cached_attention)
     for _ in range(5):
         plain = torch.cat([plain, model(plain)[:, -1:].argmax(-1)], dim=1)
     assert torch.equal(cached, plain)
 
 
-# ---------------------------------------------------------------- other sizes, and no batch
+# ---------------------------------------------------------------- what the check must detect
 
 
 @pytest.mark.parametrize("answer", [lambda *args: None, lambda *args: torch.zeros(5, 6), lambda *args: (1, 2, 3)])
-def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
+def test_a_batch_that_is_not_a_pair_of_tensors_is_reported(answer):
     args = (torch.arange(900), 6, 5, 3)
     made, _ = check_12.drawn_batches(answer, args, {})
     assert check_12.batch_behavior(args, {}, made) == {"x and y are": "no tensors"}
@@ -541,25 +525,17 @@ def test_the_answer_may_use_the_block_that_the_lesson_hands_out():
     assert RotaryBlock is blocks.RotaryBlock and {"RotaryBlock", "GPT"} <= set(dir(blocks))
 
 
-def test_a_model_that_a_cell_has_made_is_nobodys_answer():
-    """The lesson's own GPT, trained where exercise 12.3 is not passed, may be asked for its logits in 12.4."""
-    assert course_part(stand_ins.GPT(7, 6, 8, 2, 2)) == "" and course_part(stand_ins.GPT)
+def test_a_model_made_in_a_cell_is_not_taken_for_an_answer():
+    """Exercise 12.4 may use the logits of the lesson's own GPT, which is trained if exercise 12.3 is not passed."""
+    assert course_part(stand_ins.GPT(7, 6, 8, 2, 2)) == ""
 
 
-def test_weights_fit_into_the_learners_gpt_and_into_the_stand_in():
-    """After a restart the trained weights are loaded, whichever of the two is there."""
-    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), stand_ins.GPT(7, 6, 8, 2, 2).eval()
-    theirs.load_state_dict(mine.state_dict())
-    ids = torch.arange(6)[None]
-    torch.testing.assert_close(theirs(ids), mine(ids))
-
-
-def test_logits_that_hold_on_to_a_gradient_are_refused():
+def test_logits_that_require_a_gradient_are_refused():
     with pytest.raises(WrongParts, match="without"):
         check_12.without_gradient(lambda ids: torch.zeros(2, 3, requires_grad=True) * 2, (torch.arange(3),), {})
 
 
-def test_logits_that_were_kept_of_an_earlier_call_are_refused():
+def test_logits_kept_from_an_earlier_call_are_refused():
     kept = []
 
     def remembering(ids):
@@ -568,10 +544,10 @@ def test_logits_that_were_kept_of_an_earlier_call_are_refused():
 
     ids = torch.zeros(3, 64, dtype=torch.long)
     seen, _ = check_12.without_gradient(remembering, (ids,), {})
-    assert len(seen) == 1  # of 3 passages: refused for its shape
+    assert len(seen) == 1  # one shape for 3 passages, which is refused
 
 
-def test_one_passages_logits_for_all_are_not_called_a_leak():
+def test_equal_logits_for_all_passages_are_not_called_a_leak():
     both = truths(4)
     logits = source_logits(both[0]["ids"][:1]).expand(4, -1, -1)
     other = source_logits(both[0]["ids"][1:2]).expand(4, -1, -1)

@@ -1,5 +1,6 @@
-"""What lesson 12 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
+"""The claims of lesson 12, measured again; the lesson has to contain each sentence that is quoted here."""
 
+import functools
 import math
 from collections import Counter, defaultdict
 
@@ -12,24 +13,19 @@ from helpers import blocks, corpus
 from helpers.checking.key import load_keys
 from helpers.lessons.language_model import figures, watch
 from helpers.lessons.language_model.probes import loss_above_the_line
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 
-torch.set_num_threads(1)
 LESSON = "12_language_model"
-
-
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
+says = functools.partial(says, LESSON)
 
 
 @pytest.mark.full
-def test_a_cleverer_smoothing_helps_a_little(text):
-    assert "0.82 with the smoothing of Witten and Bell" in text and "stays 0.86 nats above the entropy line" in text
+def test_witten_bell_smoothing_helps_a_little():
+    says("0.82 with the smoothing of Witten and Bell", "stays 0.86 nats above the entropy line")
     ids = corpus.language_text().tolist()
     train, test, V = ids[:280_000], ids[280_000:], len(corpus.language_symbols())
     counts = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(1, 5)]
-    rows = [defaultdict(lambda: [0, 0]) for _ in counts]  # context -> how often, how many different tokens after it
+    rows = [defaultdict(lambda: [0, 0]) for _ in counts]  # context -> [count, number of different successors]
     for table, row in zip(counts, rows, strict=True):
         for gram, count in table.items():
             row[gram[:-1]][0] += count
@@ -46,19 +42,16 @@ def test_a_cleverer_smoothing_helps_a_little(text):
     assert min(figures.counted().values()) - corpus.entropy_rate() == pytest.approx(0.86, abs=0.005)
 
 
-def test_the_lines_of_the_passages(text):
-    assert "1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check" in text
+def test_entropy_lines_of_the_three_sets_of_passages():
+    says("1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check")
     assert watch.Watch().line == pytest.approx(1.43, abs=0.005)
     key = load_keys(LESSON)["language_model_logits"]
     assert key.expected[0].output["nats"][:, 1:].mean() == pytest.approx(1.46, abs=0.005)
     assert len(corpus.language_unseen()["ids"]) == 200
 
 
-# ---------------------------------------------------------------- trainings
-
-
 def trained(model, seed=1, steps=1200, rate=1e-3):
-    """The lesson's training."""
+    """Train `model` as the lesson does."""
     text, generator = corpus.language_text(), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(steps):
@@ -73,7 +66,7 @@ def trained(model, seed=1, steps=1200, rate=1e-3):
 
 
 def gpt(seed):
-    """The lesson's GPT, whose token vectors are drawn as in `initialize`."""
+    """Return the lesson's GPT, with token vectors drawn as in `initialize`."""
     torch.manual_seed(seed)
     model = blocks.GPT(31, 64, 64, 2, 2)
     nn.init.normal_(model.tokens.weight, std=0.02)
@@ -82,22 +75,22 @@ def gpt(seed):
 
 @torch.no_grad()
 def above(model):
-    """Nats above the line on the 200 passages."""
+    """Return the loss of `model` above the entropy line of the 200 passages, in nats."""
     unseen = corpus.language_unseen()
     ids, line = unseen["ids"], unseen["nats"][:, 1:].mean().item()
     return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).item() - line
 
 
 @pytest.mark.slow
-def test_every_initialization_reaches_the_goal_at_the_lessons_rate(text):
-    """At 0.004 the last digit of a computer's sums decides which ones do; seeds 1 and 2 are two that missed it."""
-    assert "20 initializations, with the layers created in five orders" in text
-    assert "finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it" in text
+def test_every_initialization_reaches_the_goal_at_the_lessons_learning_rate():
+    """With 0.004, rounding decides which initializations do; seeds 1 and 2 are two that did not."""
+    says("20 initializations, with the layers created in five orders")
+    says("finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it")
     assert all(0.03 < above(trained(gpt(seed))) < 0.06 for seed in range(4))
 
 
 class GPTWithATable(blocks.GPT):
-    """Positions from a learned table, as in GPT-2."""
+    """A GPT with a learned table of positions, as in GPT-2."""
 
     def __init__(self, *sizes):
         super().__init__(*sizes)
@@ -114,9 +107,9 @@ class GPTWithATable(blocks.GPT):
 
 
 @pytest.mark.slow
-def test_with_a_table_of_positions_few_runs_get_as_far(text):
-    assert "with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above" in text
-    assert "and the others 0.37 to 0.50" in text
+def test_with_a_learned_table_of_positions_few_runs_get_as_far():
+    says("with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above")
+    says("and the others 0.37 to 0.50")
     ends = []
     for seed in range(4):
         torch.manual_seed(seed)
@@ -126,30 +119,27 @@ def test_with_a_table_of_positions_few_runs_get_as_far(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
-    assert "repeated letters 2.8 to 3.0 nats above the line in six runs" in text
-    assert "0.07 to 0.5 in the six runs" in text
-    model, look = trained(gpt(seed)), watch.Watch(passages=200)
-    layer, head = look.best_head(model)
-    assert "0.14 to 0.25 in six runs" in text and "about a fifth of a nat above the line" in text
-    end = look.above(model)
+def test_without_its_induction_head_a_gpt_no_longer_copies(seed):
+    says("repeated letters 2.8 to 3.0 nats above the line in six runs")
+    says("0.07 to 0.5 in the six runs")
+    model, recorder = trained(gpt(seed)), watch.Watch(passages=200)
+    layer, head = recorder.best_head(model)
+    says("0.14 to 0.25 in six runs", "about a fifth of a nat above the line")
+    end = recorder.above(model)
     assert layer == 1 and end[watch.AGAIN] < 0.03 and min(end[watch.VERB], end[watch.CLOSER]) > 0.1 > end[watch.AGAIN]
     assert max(end[watch.VERB], end[watch.CLOSER]) < 0.3
     lost = {}
     for where in watch.heads_of(model):
         with watch.ablated(model, *where):
-            lost[where] = look.above(model)[watch.AGAIN]
+            lost[where] = recorder.above(model)[watch.AGAIN]
     assert 2.5 < lost[1, head] < 3.3 and lost[1, 1 - head] < 0.7  # the control: the other head of the layer
     assert min(lost[0, 0], lost[0, 1]) > 1.5  # both heads of the first layer
     with torch.no_grad(), watch.attention_weights(model) as weights:
-        model(look.ids)
-    assert weights[0][1].diagonal(-1, dim1=-2, dim2=-1).mean(dim=(0, 2)).max() < 1 / 4  # how far they look one back
+        model(recorder.ids)
+    assert weights[0][1].diagonal(-1, dim1=-2, dim2=-1).mean(dim=(0, 2)).max() < 1 / 4  # on the previous token
 
 
-# ---------------------------------------------------------------- what the room does for the text
-
-
-def test_a_ablated_head_hands_on_nothing_and_comes_back():
+def test_an_ablated_head_contributes_nothing_and_is_restored():
     torch.manual_seed(0)
     model, ids = blocks.GPT(11, 8, 12, 3, 2), torch.arange(8)[None]
     before = model(ids)
@@ -161,7 +151,7 @@ def test_a_ablated_head_hands_on_nothing_and_comes_back():
     assert not torch.allclose(before, without)
 
 
-def test_curves_come_back_after_a_restart(tmp_path, monkeypatch):
+def test_loss_curves_are_restored_after_a_restart(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_KEEP_FOLDER", str(tmp_path))
     first = watch.Watch(passages=3)
     first(blocks.GPT(31, 64, 16, 2, 1), 1)
@@ -176,7 +166,7 @@ def test_curves_come_back_after_a_restart(tmp_path, monkeypatch):
     assert empty.steps == [] and "No curves to show" in figures.training(empty).alt
 
 
-def test_hand_made_layers_are_drawn_from_their_weights():
+def test_hand_made_induction_head_is_drawn_from_its_weights():
     assert "after |qtwz|q they predict t" in figures.induction_from_weights(blocks.induction_head).alt
 
     def unanswered(vocab_size, max_len):
@@ -185,7 +175,7 @@ def test_hand_made_layers_are_drawn_from_their_weights():
     assert "once exercise 12.7 is answered" in figures.induction_from_weights(unanswered).alt
 
 
-def test_blocks_are_parsed_once():
+def test_the_list_of_blocks_is_read_once():
     assert blocks._contents() is blocks._contents()
 
 
@@ -198,7 +188,7 @@ def judged(logits_of):
     return loss_above_the_line(truths, [logits_of(ids), logits_of(changed)])
 
 
-def test_probabilities_and_tables_are_called_so():
+def test_probabilities_and_tables_instead_of_logits_are_named():
     table = torch.randn(31, 31, generator=torch.Generator().manual_seed(0))
     assert judged(lambda ids: table[ids]).mistake == "a_table"
     model = blocks.GPT(31, 64, 16, 2, 1)

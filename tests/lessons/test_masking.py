@@ -1,4 +1,4 @@
-"""Lesson 5: what torch does with masks, clumsy detectors of leaks, and the numbers and claims of the lesson."""
+"""Lesson 5: torch's masks, detectors that miss leaks, and the numbers and claims of the lesson."""
 
 import functools
 import math
@@ -17,32 +17,30 @@ from helpers.translator import finished_parts
 from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from helpers.translator.word_ids import PAD
-from tests.draws import pictures_of
+from tests.draws import lecture, pictures_of
 from tests.judged import verdict_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
+from tests.lessons.lesson_text import says, text_of
 from tests.other_trainings import trained_with
 
-torch.set_num_threads(1)
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 
 
-@pytest.mark.parametrize("finds", [leaks_future, finished_parts.leaks_future], ids=["block", "part of the machine"])
+@pytest.mark.parametrize("finds", [leaks_future, finished_parts.leaks_future], ids=["block", "finished part"])
 @pytest.mark.parametrize("seed", [0, 3, 1337])
-def test_leaks_are_found_with_the_generator_in_the_state_that_made_x(seed, finds):
+def test_leaks_are_found_even_if_the_generator_would_draw_x_again(seed, finds):
     torch.manual_seed(seed)
     x = torch.randn(2, 6, 4)
     torch.manual_seed(seed)
     before = torch.get_rng_state()
-    for width in (1, 6):  # the state that made all of x, and one that made its first rows
+    for width in (1, 6):  # all of x, or only its first row, is what the generator draws next
         rows = x[:, :width].repeat(1, 6 // width, 1)
         for f, leaks in ((lambda x: x.mean(1, keepdim=True) + x, True), (lambda x: x.cumsum(1), False)):
             torch.manual_seed(seed)
             assert finds(f, rows) is leaks
-            assert finds is leaks_future or torch.get_rng_state().equal(before)  # a part of the machine leaves it
+            assert finds is leaks_future or torch.get_rng_state().equal(before)  # the finished part restores it
 
 
-def test_multihead_attention_means_the_opposite():
+def test_true_blocks_a_key_in_torchs_multihead_attention():
     torch.manual_seed(0)
     mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(1, 3, 4)
     assert (mha(x, x, x, attn_mask=~causal_mask(3))[1].triu(1) == 0).all()
@@ -54,7 +52,7 @@ def test_is_causal_is_aligned_at_the_first_key():
     assert out.tolist() == [[[1, 0, 0, 0]]]
 
 
-def test_masks_added_before_and_after_the_division_agree_for_infinity_only():
+def test_adding_a_mask_before_or_after_the_division_agrees_only_for_infinity():
     raw, root, mask = SCORES * 2, 2, causal_mask(3)
     for no, equal in ((-math.inf, True), (-6.0, False)):
         M = torch.where(mask, 0.0, no)
@@ -69,7 +67,7 @@ def test_masks_added_before_and_after_the_division_agree_for_infinity_only():
         (lambda s, seen: s + torch.where(seen, 0.0, -math.inf), False),
     ],
 )
-def test_nan_to_num_keeps_gradients_clean_only_behind_a_replacement(block, clean):
+def test_nan_to_num_gives_finite_gradients_only_after_a_replacement(block, clean):
     seen = causal_mask(3)
     seen[2] = False
     s = SCORES.clone().requires_grad_()
@@ -80,14 +78,14 @@ def test_nan_to_num_keeps_gradients_clean_only_behind_a_replacement(block, clean
 TOKENS = ["jane", "visits", "africa"]
 
 
-def test_figures_say_their_numbers():
+def test_figures_state_their_numbers():
     mask = causal_mask(3)
     assert "rows sum to 0.245, 0.335, 1.000" in figures.before_or_after(TOKENS, SCORES, mask).alt
     assert "0.269, 0.731" in figures.before_or_after(TOKENS, SCORES, mask).alt
-    said = figures.repairs(TOKENS, SCORES).alt
-    assert "A: weights NaN, NaN, NaN, gradient 0.00, 0.00, 0.00" in said
-    assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in said
-    assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in said
+    alt = figures.repairs(TOKENS, SCORES).alt
+    assert "A: weights NaN, NaN, NaN, gradient 0.00, 0.00, 0.00" in alt
+    assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in alt
+    assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in alt
     assert "before the softmax: 0 leaks. Masked after it: 15 of 15" in figures.influence().alt
     assert "15 of 25" in figures.gallery().alt and seen(figures.padded_causal_mask(5, 5)) == 15
     assert {ax.get_ylabel() for ax in figures.gallery().figure.axes} == {"query"}
@@ -99,12 +97,12 @@ def seen(mask):
 
 
 @pytest.mark.full
-def test_losses_on_random_letters():
+def test_only_a_leak_lowers_the_loss_on_random_letters():
     honest, leaking = map(float, re.findall(r"ends at (\d\.\d\d)", figures.too_good().alt))
     assert honest == pytest.approx(math.log(8), abs=0.03) and leaking == pytest.approx(math.log(8) / 12, abs=0.04)
 
 
-def test_the_explorers_say_what_the_lesson_says():
+def test_explorers_show_the_lessons_numbers():
     cells, causal = pictures_of(explore.cells, TOKENS, SCORES), causal_mask(3).flatten().tolist()
     seen = {f"cell {i}": allowed for i, allowed in enumerate(causal)}
     assert "visits: 0.269, 0.731, 0.000" in cells(**seen).alt
@@ -116,7 +114,7 @@ def test_the_explorers_say_what_the_lesson_says():
     assert "3 rows see nothing" in masks(3, 2, 5).alt  # a cache does not help where all keys are padding
 
 
-def test_a_padding_mask_the_wrong_way_round_gives_nan_only_without_padding():
+def test_an_inverted_padding_mask_gives_nan_only_without_padding():
     torch.manual_seed(0)
     mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(2, 3, 4)
     out, weights = mha(x, x, x, key_padding_mask=padding_mask(torch.tensor([2, 3]), 3))
@@ -145,7 +143,7 @@ def everything_is_real(lengths, T):
     ],
     ids=["nothing", "no causal mask", "masked after", "no padding mask"],
 )
-def test_what_each_mistake_costs_the_translator(parts, nats, times, percent):
+def test_loss_of_the_translator_with_each_mistake(parts, nats, times, percent):
     machine, right = translator.machine(**parts), translator.machine()
     loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
     assert in_nats(loss) == nats
@@ -155,8 +153,7 @@ def test_what_each_mistake_costs_the_translator(parts, nats, times, percent):
         assert loss / nats_a_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
             float(times.replace(",", "")), rel=0.03
         )
-    text = (ROOT / "solutions/05_masking/05_masking.py").read_text("utf-8")
-    assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text)
+    assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("05_masking"))
 
 
 def judged(answer, name):
@@ -164,7 +161,7 @@ def judged(answer, name):
 
 
 def compared(change, look):
-    """A detector that changes the future by `change(x, start)` and compares with `look(after, before, start)`."""
+    """Return a detector that changes the future by `change(x, start)` and compares by `look(after, before, start)`."""
 
     def leaks_future(f, x):
         before = f(x)
@@ -182,7 +179,7 @@ def largest(after, before, start):
 
 
 def then(rows):
-    """The change that keeps the rows before `start` and puts rows(the others, those before) in place of the others."""
+    """Return a change that keeps the rows before `start` and replaces the later ones by rows(later, earlier)."""
     return lambda x, start: torch.cat([x[:, :start], rows(x[:, start:], x[:, :start])], dim=1)
 
 
@@ -222,7 +219,7 @@ LOOKS = {
 }
 DETECTORS = {name: compared(then(rows), largest) for name, rows in CHANGES.items()}
 DETECTORS |= {name: compared(replaced, look) for name, look in LOOKS.items()} | {"a seed": after_a_seed}
-# What is told of those for which a name is true, or could be taken for true.
+# The named mistake of detectors for which one of the names is true, or could be taken for true.
 TOLD = {"upwards only": "no_absolute_value", "numpy": "raises"}
 TOLD |= dict.fromkeys(
     ["1e-3", "a seed", "doubled", "shuffled", "noisy", "the last feature", "the row before", "mean size"]
@@ -230,7 +227,7 @@ TOLD |= dict.fromkeys(
 
 
 @pytest.mark.parametrize("how", DETECTORS)
-def test_clumsy_detectors_are_refused_and_named_only_where_the_name_is_true(how):
+def test_detectors_that_miss_leaks_fail_and_get_a_name_only_if_it_is_true(how):
     verdict = judged(DETECTORS[how], "leaks_future")
     assert not verdict.passed and (how not in TOLD or verdict.mistake == TOLD[how])
 
@@ -252,7 +249,7 @@ def test_detectors_that_find_every_leak_of_a_model_pass(change, look):
     assert judged(compared(change, look), "leaks_future").passed
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 lesson_says = functools.partial(says, "05_masking")
 
@@ -265,19 +262,19 @@ def aligned_at_first_key(T_q, T_k):
     return torch.ones(T_q, T_k, dtype=torch.bool).tril()
 
 
-def test_a_mask_aligned_at_the_first_key_costs_half_of_the_output_with_a_cache():
+def test_with_a_cache_a_mask_aligned_at_the_first_key_ruins_the_output():
     lesson_says("With the wrong alignment both outputs are off by more than half of their length.")
     assert decoder.cache_errors(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
-    assert torch.equal(aligned_at_first_key(5, 5), causal_mask(5))  # no cache, no difference
+    assert torch.equal(aligned_at_first_key(5, 5), causal_mask(5))  # without a cache they agree
     for head in range(4):
         assert decoder.cache_errors(causal_mask, head=head).max() < 1e-5
         assert decoder.cache_errors(aligned_at_first_key, head=head).min() > 0.5
 
 
 @pytest.mark.full
-def test_training_finds_the_sums_of_rows():
+def test_training_uses_the_sums_of_rows_as_a_leak():
     lesson_says("| 1.39 | twelve other seeds: 1.16 to 1.63; ten times the steps: about 0.5 |")
-    for seed, loss in ((5, 1.39), (3, 1.63), (12, 1.16)):  # of 0 to 12 the one in the text and the two at the ends
+    for seed, loss in ((5, 1.39), (3, 1.63), (12, 1.16)):  # the seed of the text, and the highest and lowest of 0 to 12
         assert figures.last_loss(buggy_attention, seed) == pytest.approx(loss, abs=0.05)
     lesson_says("whereas with the fixed version it stays just above.")
     for seed in (5, 6, 7):
@@ -285,7 +282,7 @@ def test_training_finds_the_sums_of_rows():
 
 
 @pytest.mark.full
-def test_a_model_without_a_mask_copies_from_every_seed():
+def test_without_a_mask_every_training_run_learns_to_copy():
     lesson_says("| 0.20 | two other seeds: 0.20; while writing, three seeds: 4.2 to 4.8 |")
     lesson_says("which is about twice that of uniform guessing")
     for seed in (5, 6, 7):
@@ -296,14 +293,14 @@ def test_a_model_without_a_mask_copies_from_every_seed():
 
 
 @pytest.mark.slow
-def test_ten_times_the_steps_widen_the_channel():
+def test_ten_times_the_steps_make_more_of_the_leak():
     lesson_says("ten times the steps: about 0.5")
     for seed in (5, 6):
         losses = figures.train_on_random_letters(buggy_attention, seed, steps=1500)[0]
         assert sum(losses[-20:]) / 20 == pytest.approx(0.55, abs=0.15)
 
 
-def test_weights_without_a_future_do_not_mean_that_nothing_leaks():
+def test_outputs_can_leak_although_all_future_weights_are_zero():
     lesson_says("It leaks, although every weight on the future is zero.")
     x = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
     assert leaks_future(lambda x: buggy_attention(x, x, x), x)
@@ -311,27 +308,25 @@ def test_weights_without_a_future_do_not_mean_that_nothing_leaks():
     assert leaks_future(lambda x: x.mean(1, keepdim=True) + x, x[:, :1]) is False  # a single token has no future
 
 
-def test_the_first_row_of_the_lectures_batch_is_one_of_four():
+def test_weights_of_the_lectures_four_sentences():
     lesson_says("| 0.99 | the other three sentences of the batch: 0.27, 0.20, 0.85 |")
-    torch.manual_seed(1337)
-    key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
-    x = torch.randn(4, 8, 32)
+    x, key, query = lecture()
     weights = (query(x) @ key(x).mT).masked_fill(~causal_mask(8), -math.inf).softmax(-1)
     assert weights[:, 1, 0].tolist() == pytest.approx([0.99, 0.27, 0.20, 0.85], abs=0.006)
 
 
-def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
+def test_the_decoder_block_leaks_only_without_its_mask_and_raises_no_warning():
     y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         block = decoder.first_block(causal_mask(6)[None, None])
-        assert float((block(y) - block(y)).abs().max()) == 0  # a number taken of an output does not warn of gradients
+        assert float((block(y) - block(y)).abs().max()) == 0  # float() of an output raises no warning about gradients
         assert not leaks_future(block, y)
         assert leaks_future(decoder.first_block(None), y)
 
 
 @torch.no_grad()
-def test_without_a_causal_mask_earlier_words_attend_to_later_ones_and_it_hardly_matters():
+def test_without_a_causal_mask_translations_hardly_change():
     lesson_says(
         "Without a causal mask all hundred sentences still come out right, because when the translator writes,",
         "the newest word has no future.",
@@ -341,8 +336,8 @@ def test_without_a_causal_mask_earlier_words_attend_to_later_ones_and_it_hardly_
     network = translator.machine(causal_mask=sees_everything)
     memory = network.encode(batch.src)
     places = [network.decode(batch.tgt_in[:, : t + 1], memory, batch.src)[:, -1] for t in range(kept.shape[1])]
-    so_far = torch.stack(places, dim=1)[kept]  # (words, V), each from the words before it alone
-    masked = translator.machine()(batch.src, batch.tgt_in)[kept]  # with the mask the later words make no difference
+    so_far = torch.stack(places, dim=1)[kept]  # (words, V), each from the earlier words only
+    masked = translator.machine()(batch.src, batch.tgt_in)[kept]  # the mask hides the later words
     losses = [F.cross_entropy(scores, batch.tgt_out[kept]).item() for scores in (masked, so_far)]
     assert losses == pytest.approx([0.00016, 0.00017], abs=5e-6)
     assert (so_far - masked).abs().max().item() == pytest.approx(2.5, abs=0.05)
@@ -352,8 +347,8 @@ def test_without_a_causal_mask_earlier_words_attend_to_later_ones_and_it_hardly_
 
 
 @pytest.mark.slow
-def test_without_a_causal_mask_other_training_runs_lose_the_least_too():
-    """Not the same numbers on each processor, because a training run adds up what it rounds."""
+def test_in_other_training_runs_the_causal_mask_matters_least_too():
+    """Ranges, because rounding accumulates during training and differs between processors."""
     lesson_says(
         "four other training runs: 480 to 1,600 times", "the same runs: 3,500 to 8,200 times, once in the other"
     )
@@ -366,7 +361,7 @@ def test_without_a_causal_mask_other_training_runs_lose_the_least_too():
 
 @torch.no_grad()
 @pytest.mark.parametrize("training", [True, False])
-def test_torchs_layer_has_zeros_and_no_nan_where_its_weights_are_not_asked_for(training):
+def test_torchs_layer_gives_zeros_instead_of_nan_with_need_weights_false(training):
     lesson_says("| NaN | with `need_weights=False`: the output's bias, which is initialized to zero |")
     layer = torch.nn.MultiheadAttention(4, 1, batch_first=True).train(training)
     x, blocked = torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Lesson 8: its published bug, and the numbers that its text says."""
+"""Lesson 8: its real bug, and the numbers in its text."""
 
 import functools
 import math
@@ -19,10 +19,8 @@ from tests.draws import pictures_of
 from tests.judged import stored_verdict
 from tests.lessons import lesson_text
 
-torch.set_num_threads(1)
 
-
-def test_numbers_of_the_paper():
+def test_sizes_of_the_paper():
     numbers = figures.budget_numbers(512, 8, 512)
     assert numbers["parameters"] == 4 * (512**2 + 512) == 1_050_624
     assert numbers["width of a head"] == 64 and 512 * 512 + 512 == 262_656
@@ -34,12 +32,12 @@ def test_numbers_of_the_paper():
 
 
 def published_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
-    """The lesson's bug: heads glued without moving their axis back."""
+    """The lesson's bug, which merges the heads without moving their axis back."""
     Q, K, V = (blocks.split_heads(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
     return blocks.attention(Q, K, V, mask)[0].reshape(x.shape) @ W_o.T
 
 
-def test_the_published_heads_leak_and_ours_do_not():
+def test_the_merge_bug_leaks_and_the_fixed_heads_do_not():
     g = torch.Generator().manual_seed(0)
     four, tokens = torch.randn(4, 16, 16, generator=g) / 4, torch.randn(2, 8, 16, generator=g)
     for heads, leaks in ((published_heads, True), (blocks.fixed_heads, False)):
@@ -50,14 +48,14 @@ def test_the_published_heads_leak_and_ours_do_not():
     assert moved[4].nonzero().flatten().tolist() == [0, 1]
 
 
-def test_one_head_misses_half_of_a_difference():
+def test_a_single_head_explains_at_most_half_of_a_difference():
     best = []
-    for w in torch.linspace(0, 1, 21).tolist():  # the best linear guess of a - b from w a + (1 - w) b
+    for w in torch.linspace(0, 1, 21).tolist():  # error of the best linear estimate of a - b from w a + (1 - w) b
         best.append(1 - (2 * w - 1) ** 2 / (2 * (w * w + (1 - w) ** 2)))
     assert min(best) == pytest.approx(0.5) and best[10] == pytest.approx(1.0)
 
 
-def test_what_the_text_says_of_the_translator():
+def test_loss_of_the_translator_without_single_heads():
     whole, rows = figures.ablation_losses()
     assert whole < 0.0003
     assert rows[1][0] > 300 * whole and 0.05 < rows[1][0] < 0.07
@@ -67,7 +65,7 @@ def test_what_the_text_says_of_the_translator():
     assert len(translator.french) == 194 and math.log(194) == pytest.approx(5.3, abs=0.05)
 
 
-def test_what_the_text_says_of_its_heads():
+def test_attention_weights_of_the_translators_heads():
     with_positions, without = figures.weight_by_distance(True), figures.weight_by_distance(False)
     assert [round(100 * with_positions[3, i].item()) for i in (2, 4)] == [47, 9]
     assert [round(100 * with_positions[0, i].item()) for i in (2, 4, 5)] == [10, 35, 27]
@@ -80,7 +78,7 @@ def test_what_the_text_says_of_its_heads():
     assert [round(jane[i, i - 1].item(), 2) for i in (1, 2, 3)] == [0.92, 0.71, 0.8]
 
 
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     assert "1 head 0.51" in figures.two_questions({"1 head": 0.51}).alt
     cut = figures.cut(torch.arange(12.0).view(2, 6), 2).alt
     assert "head 0 rows [[0, 1, 2], [6, 7, 8]]" in cut and "head 0 rows [[0, 1, 2], [3, 4, 5]]" in cut
@@ -93,7 +91,7 @@ def test_pictures_say_their_numbers():
     assert "not answered yet" in figures.transplant(unanswered, None, None)
 
 
-def test_masks_of_queries_split_into_groups_are_tried():
+def test_the_check_tries_a_mask_that_an_answer_with_five_axes_handles_wrongly():
     def five_axes(Q, K, V, mask=None):
         B, H, T, d = Q.shape
         if mask is not None and mask.dim() == 4:
@@ -106,32 +104,32 @@ def test_masks_of_queries_split_into_groups_are_tried():
     assert [item.name for item in verdict.parts if not item.passed] == ["a mask"]
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 says = functools.partial(lesson_text.says, "08_multi_head")
 
 
-def what_changed(n, T, generator):
+def differences(n, T, generator):
     numbers = torch.randn(n, T, 4, generator=generator)
     positions = 2 * torch.eye(8)[:T].expand(n, T, 8)
     x = torch.cat([numbers, positions, torch.zeros(n, T, 4)], dim=-1)
     return x, numbers[:, 1:-1] - numbers[:, :-2]
 
 
-def missed(layer, n, T, generator):
-    x, target = what_changed(n, T, generator)
+def unexplained(layer, n, T, generator):
+    x, target = differences(n, T, generator)
     return (layer(x)[:, 2:, 6:10] - target).pow(2).mean() / 2
 
 
 def trained(layer, parameters, generator, T=8, steps=300):
     optimizer = torch.optim.Adam(parameters, lr=0.02)
     for _ in range(steps):
-        loss = missed(layer, 64, T, generator)
+        loss = unexplained(layer, 64, T, generator)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        return missed(layer, 4000, T, generator).item()
+        return unexplained(layer, 4000, T, generator).item()
 
 
 def one_head(seed, **options):
@@ -142,19 +140,19 @@ def one_head(seed, **options):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_one_head_stops_at_a_half_in_300_steps(seed):
+def test_a_single_head_explains_half_after_300_steps(seed):
     says("| *what changed*, one head | 0.51 | 0.50 to 0.51 with three initializations |")
     assert one_head(seed) == pytest.approx(0.505, abs=0.012)
 
 
 @pytest.mark.slow
-def test_but_its_weights_may_depend_on_the_content():
+def test_after_more_steps_some_heads_depend_on_the_content():
     says("five of twelve runs let $w$ depend on the content and left 0.40 to 0.43")
     found = [one_head(seed, T=3, steps=2000) for seed in (0, 1, 3)]  # three of the twelve
     assert found == pytest.approx([0.40, 0.50, 0.42], abs=0.02)
 
 
-def test_heads_know_no_order_and_a_causal_mask_does():
+def test_heads_ignore_the_order_unless_there_is_a_causal_mask():
     says("Without a mask the error is only rounding", "With a causal mask each token sees only earlier tokens")
     torch.manual_seed(0)
     order = torch.randperm(8)
@@ -164,7 +162,7 @@ def test_heads_know_no_order_and_a_causal_mask_does():
         assert equivariance_error(lambda x, f=layer: f(x[None], mask=causal_mask(8))[0][0], x, order) > 0.1
 
 
-def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():
+def test_rotations_hardly_change_heads_that_were_trained_without_them():
     says("which hardly changes the attention weights", "so RoPE has to be present during training")
     mha = blocks.MultiHeadAttention(64, 4)
     mha.load_state_dict(translator.part_state("encoder.blocks.0.attention"))
@@ -175,20 +173,20 @@ def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():
     assert len(deep) == 4 and all(0 < number < 0.1 for number in deep)
     control = (
         torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1.5
-    )  # queries and keys that are not tiny
+    )  # queries and keys of a usual length
     assert "measure 0.0" not in figures.by_distance(*control, "one", "other").alt
     says("without them its first heads have tiny scores")
-    assert _largest_score(mha, bare) < 0.1 < 1 < _largest_score(mha, figures.embedded(figures.SENTENCES[0]))
+    assert largest_score(mha, bare) < 0.1 < 1 < largest_score(mha, figures.embedded(figures.SENTENCES[0]))
 
 
-def _largest_score(mha, x):
-    """Of all heads, before any rotation."""
+def largest_score(mha, x):
+    """Return the largest absolute score of all heads, without rotations."""
     Q, K = blocks.split_heads(mha.W_q(x), 4), blocks.split_heads(mha.W_k(x), 4)  # (B, H, T, d)
     return (Q @ K.mT / 4).abs().max().item()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_published_heads_fit_eight_tokens_and_fail_on_seven(seed):
+def test_the_merge_bug_fits_eight_tokens_and_fails_on_seven(seed):
     says(
         "| the merge bug, tested on seven tokens | 6.4 | 0.6 to 4.1 in eleven runs |",
         "its error is larger than if it always answered 0",
@@ -198,7 +196,7 @@ def test_the_published_heads_fit_eight_tokens_and_fail_on_seven(seed):
 
 
 def fitted(heads, seed, generator):
-    """What two trained heads miss on the eight tokens that they were trained on, and on seven."""
+    """Return the errors of two trained heads on eight tokens, as in their training, and on seven."""
     torch.manual_seed(seed)
     own = [nn.Parameter(nn.init.xavier_uniform_(torch.empty(16, 16))) for _ in range(4)]
 
@@ -207,28 +205,28 @@ def fitted(heads, seed, generator):
 
     on_eight = trained(layer, own, generator)
     with torch.no_grad():
-        return on_eight, missed(layer, 2000, 7, generator).item()
+        return on_eight, unexplained(layer, 2000, 7, generator).item()
 
 
-def test_the_fixed_heads_in_both_experiments():
+def test_the_fixed_heads_fit_eight_tokens_and_seven():
     says("There's no leak.", "nothing is left unexplained, neither on eight tokens nor on seven.")
     assert max(fitted(blocks.fixed_heads, 0, torch.Generator().manual_seed(0))) < 0.02
 
 
-def test_keys_that_were_learned_apart_cannot_be_shared_afterwards():
+def test_keys_that_were_trained_separately_cannot_be_shared_afterwards():
     says("The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform")
     alt = figures.shared_keys(blocks.grouped_query_attention).alt
     losses = [float(number) for number in re.findall(r"(\d+\.\d{4})", alt)]
     assert losses[0] < 0.0003 and losses[1:] == pytest.approx([1.8, 5.4], abs=0.05)
 
 
-def test_the_attention_parameters_of_the_translator():
+def test_number_of_attention_parameters_of_the_translator():
     names = [name for name in translator.state() if "attention" in name]
     assert sum(translator.state()[name].numel() for name in names) == 6 * 4 * (64**2 + 64) == 99_840
 
 
 @torch.no_grad()
-def test_heads_that_nobody_needs_and_heads_that_stand_in_for_each_other():
+def test_some_heads_are_needless_and_some_replace_one_another():
     says("| heads 1, 2 and 3 of block 1 | 0.00024 |", "So the three heads of block 1 contribute almost nothing")
     says("| all four of block 0 (their single costs sum to 0.003) | 0.025 |", "| all of these seven | 0.18 |")
 
@@ -246,7 +244,7 @@ def test_heads_that_nobody_needs_and_heads_that_stand_in_for_each_other():
     assert without(*low, *high) == pytest.approx(0.18, abs=0.006)
 
 
-def test_the_head_that_finds_the_noun_depends_on_positions_even_with_one_noun():
+def test_the_head_that_finds_the_noun_needs_positions_even_with_one_noun():
     says(
         "their noun over 90% of their weight with positions", "only 21% if there are two nouns and 43% if there is one"
     )
@@ -271,7 +269,7 @@ def test_the_head_that_finds_the_noun_depends_on_positions_even_with_one_noun():
 
 
 @pytest.mark.slow
-def test_other_trainings_of_the_translator_miss_other_heads():
+def test_in_other_training_runs_other_heads_matter():
     says("| seeds 1 and 2 | none matters | at most 0.0008 |")
     says("| seed 3 | one in block 0 | 0.011 to 0.022 on two computers |")
     batch, worst = evaluation.unseen(100), []

@@ -1,4 +1,4 @@
-"""Lesson 2: the numbers and properties of its blocks that the text names, and what its figures say."""
+"""Lesson 2: the numbers and properties in its text, and what its figures state."""
 
 import functools
 import math
@@ -17,16 +17,16 @@ from helpers.translator.word_ids import EOS, PAD
 from tests.draws import pictures_of
 from tests.lessons.lesson_text import says
 
-torch.set_num_threads(1)
 SENTENCE = "jane visits africa in september"
+says = functools.partial(says, "02_position")
 
 
-def test_a_query_and_a_key_turned_together_keep_their_score():
+def test_rotating_a_query_and_a_key_together_keeps_their_score():
     alt = figures.rotated_together().alt
     assert alt.count("angle 1, score 0.54") == 2 and "angle 3, score -0.99" in alt
 
 
-def test_rotary_scores_know_the_sign_of_the_offset():
+def test_rotary_scores_depend_on_the_sign_of_the_offset():
     q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
 
     def score(at, other):
@@ -39,14 +39,14 @@ def test_rotary_scores_know_the_sign_of_the_offset():
     assert "5.844 at offset -1, 7.078 at offset 1" in drawn(6, 5, 0).alt
 
 
-def test_what_the_explorer_of_sinusoids_answers():
+def test_distances_that_the_explorer_of_sinusoids_shows():
     near, far = figures.pair_distances(10, 11, 16), figures.pair_distances(10, 54, 16)
     assert near[[0, 2]].tolist() == pytest.approx([0.96, 0.10], abs=5e-3) and near.argmax() == 0
     assert far[[0, 1, 2, 3, 7]].tolist() == pytest.approx([0.02, 1.25, 1.62, 1.28, 0.01], abs=5e-3)
     assert "pair 2 1.617" in pictures_of(explore.sinusoids)(0, 10, 54).alt
 
 
-def test_wavelengths_that_the_text_says():
+def test_wavelengths_in_the_text():
     assert 10000 ** (510 / 512) == pytest.approx(9647, abs=0.5)
     assert 10000 ** (2 / 4) == pytest.approx(100)
     rounds = [2 * math.pi * 10000 ** (2 * i / 16) for i in range(4)]
@@ -54,7 +54,11 @@ def test_wavelengths_that_the_text_says():
     assert 1 - 10000 ** (-1 / 64) == pytest.approx(0.13, abs=5e-3)
 
 
-def test_words_and_places_in_the_translator_fill_different_directions():
+def test_words_and_positions_of_the_translator_lie_in_different_directions():
+    says(
+        "which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart.",
+        "Nine of them contain 99% of the squared length of all position vectors, and",
+    )
     numbers = translator.state()
     positions, words = numbers["encoder.positions.weight"], numbers["encoder.tokens.weight"]
     assert len(positions) == 24
@@ -95,7 +99,7 @@ def exponent_doubled(length, d_model):
         ("sinusoidal_positions", exponent_doubled, 1.21, ""),
     ],
 )
-def test_what_the_text_says_of_the_translator(part, function, nats, french):
+def test_loss_of_the_translator_with_wrong_positions(part, function, nats, french):
     trial = attempt({part: function}, SENTENCE, 60.0)
     assert trial.nats == pytest.approx(nats, rel=0.03)
     assert trial.french.startswith(french)
@@ -105,22 +109,8 @@ def test_what_the_text_says_of_the_translator(part, function, nats, french):
         assert trial.french == ""
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
-
-says = functools.partial(says, "02_position")
-
-
-def test_the_positions_are_long_and_mostly_the_same_vector():
-    says(
-        "which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart.",
-        "Nine of them contain 99% of the squared length of all position vectors, and",
-        "$\\ln 194 = 5.3$",
-    )  # tests/lessons/test_position.py measures the first two
-    assert math.log(194) == pytest.approx(5.3, abs=0.04) and len(translator.french) == 194
-
-
 @pytest.mark.full
-def test_at_late_positions_the_translator_stops():
+def test_words_at_late_positions_make_the_translator_stop():
     says("at most 4% of the sentences, at 2 and 3 in over half, and from 13 on in over 90%.")
     src = evaluation.unseen(60).src
     bounds = {0: (0, 0.04), 1: (0, 0.04), 2: (0.5, 0.8), 3: (0.5, 0.8)} | {place: (0.9, 1) for place in (13, 17, 23)}
@@ -130,7 +120,7 @@ def test_at_late_positions_the_translator_stops():
         assert low <= stopped <= high
 
 
-def test_no_cat_is_visited_in_the_grammar():
+def test_nobody_visits_an_animal_in_the_grammar():
     says(
         "In its training grammar only countries and continents can be visited, so "
         "the translator has never seen either sentence."
@@ -141,7 +131,7 @@ def test_no_cat_is_visited_in_the_grammar():
             corpus.translate(sentence)
 
 
-def test_a_cosine_with_an_exponent_of_its_own_costs_little():
+def test_cosines_with_another_exponent_cost_little():
     says(
         "| cosine with an exponent of its own, $2i + 1$ instead of $2i$ | 0.00045 |",
         "| the same, $2i + 2$ instead of $2i$ | 0.014 |",
@@ -159,8 +149,9 @@ def test_a_cosine_with_an_exponent_of_its_own_costs_little():
         assert 1 - 10000 ** (-ahead / 64) == pytest.approx(slower, abs=0.011)
 
 
-def test_sentences_get_places_that_the_translator_has_never_seen():
+def test_the_bug_gives_sentences_positions_beyond_those_of_training():
     says(
+        "$\\ln 194 = 5.3$",
         "trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word,",
         "On a batch of many sentences the layer of exercise 2.4 is worse than guessing.",
     )
@@ -173,10 +164,10 @@ def test_sentences_get_places_that_the_translator_has_never_seen():
         return F.cross_entropy(logits[rows].flatten(0, 1), batch.tgt_out[rows].flatten(), ignore_index=PAD).item()
 
     assert nats(slice(0, 24)) == pytest.approx(6.7, abs=0.05) and nats(slice(24, 200)) == pytest.approx(10.2, abs=0.06)
-    assert nats(slice(0, 24)) > math.log(194)
+    assert nats(slice(0, 24)) > math.log(len(translator.french)) == pytest.approx(5.3, abs=0.04)
 
 
-def test_who_visits_whom():
+def test_only_positions_tell_who_visits_whom():
     says(
         "The translations are *le chien visite le chat* and *le chat visite le chien*",
         "Without positions the translator writes *le chat* for both sentences and stops.",

@@ -1,4 +1,4 @@
-"""Lesson 3: the sources' numbers from its blocks, what its view sees, and the claims of the lesson."""
+"""Lesson 3: the sources' numbers from its blocks, what its check sees, and the claims of the lesson."""
 
 import functools
 import random
@@ -6,7 +6,6 @@ import re
 
 import pytest
 import torch
-from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.registry import VIEWS
@@ -19,10 +18,8 @@ from tests import draws
 from tests.draws import life_is_short, pictures_of
 from tests.lessons.lesson_text import says
 
-torch.set_num_threads(1)
 
-
-def test_the_scores_of_is():
+def test_scores_of_the_word_is():
     x, W_query, W_key, W_value = life_is_short()
     Q, K = blocks.project(x, W_query), blocks.project(x, W_key)
     expected = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
@@ -31,17 +28,15 @@ def test_the_scores_of_is():
     assert Q[1].shape == (24,) and K.shape == (6, 24) and blocks.project(x, W_value).shape == (6, 28)
 
 
-def test_the_first_matmul_of_the_lecture():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in range(3))
-    x = torch.randn(4, 8, 32)
-    scores = blocks.attention_scores(Wq(x), Wk(x))
+def test_first_scores_of_the_lecture():
+    x, key, query = draws.lecture()
+    scores = blocks.attention_scores(query(x), key(x))
     assert scores.shape == (4, 8, 8)
     assert scores[0, 1, 6].item() == pytest.approx(0.4970, abs=1e-4)
 
 
-def test_two_channels_are_enough_and_one_is_not():
-    """What the lesson says once the puzzle is solved: margins on the circle, and d = 1 up to three tokens."""
+def test_two_channels_suffice_for_any_length_and_one_for_three_tokens():
+    """The solution of the lesson's puzzle: margins on the circle, and d = 1 for up to three tokens."""
     for n, margin in ((10, 0.19), (100, 0.002), (1000, 0.00002)):
         angle = 2 * torch.pi * torch.arange(n, dtype=torch.float64) / n
         K = torch.stack((angle.cos(), angle.sin()), dim=1)
@@ -55,7 +50,7 @@ def test_two_channels_are_enough_and_one_is_not():
 
 
 @pytest.mark.parametrize(
-    ("scores", "looks_at"),
+    ("scores", "attends_to"),
     [
         ([[9, 9, 9], [1, 0, 0], [0, 1, 0]], "the token before it"),
         ([[0, 0, 0], [1, 1, 0], [0, 1, 0]], "other tokens: query 1 attends to 0 and 1"),
@@ -68,10 +63,10 @@ def test_two_channels_are_enough_and_one_is_not():
         ([[0, 0, 0], [float("nan")] * 3, [0, 1, 0]], "other tokens: query 1 attends to none"),
     ],
 )
-def test_the_view_sees_where_queries_look(scores, looks_at):
+def test_the_check_states_which_tokens_the_queries_attend_to(scores, attends_to):
     W_q = torch.tensor(scores, dtype=torch.float32).T
     seen = VIEWS["previous_token"]((3,), {}, (W_q, torch.eye(3)))
-    assert seen["every query from 1 on attends to"] == looks_at
+    assert seen["every query from 1 on attends to"] == attends_to
 
 
 def test_a_product_through_d_k_channels_has_at_most_that_rank():
@@ -83,7 +78,7 @@ def test_a_product_through_d_k_channels_has_at_most_that_rank():
     torch.testing.assert_close(explore.best_with_channels(table, 3), table, atol=1e-4, rtol=1e-4)
 
 
-def test_what_the_figures_say():
+def test_figures_state_their_numbers():
     assert "I 1.00, like 2.00" in figures.five_by_five(torch.tensor([1.0, 2, 3, 4, 5]).diag()).alt
     fractions = [float(n) for n in re.findall(r": ([01]\.\d\d\d)", figures.self_scores_by_kind().alt)]
     plain, shared, same_length, uniform, around_zero = fractions
@@ -95,7 +90,7 @@ def test_what_the_figures_say():
     assert "jane loves visits: jane to loves 6.0, jane to visits 3.0" in figures.two_sentences(W_q, W_k, 0.5).alt
 
 
-def test_training_wires_the_words_after_six_steps():
+def test_training_finds_the_wanted_edges_after_six_steps():
     tables, _ = explore.training_run()
     right = [table.argmax(-1).tolist() == [1, 2, 1] for table in tables]
     assert right.index(True) == 6 and all(right[6:])
@@ -103,7 +98,7 @@ def test_training_wires_the_words_after_six_steps():
     assert "jane to visits, visits to africa, africa to visits. Wanted" in pictures_of(explore.training)(60).alt
 
 
-def test_the_real_head_attends_to_the_previous_token():
+def test_a_real_head_attends_to_the_previous_token_in_our_sentence():
     x, W_q, W_k = figures.one_real_head()
     scores = blocks.fixed_self_scores(x, W_q, W_k)
     assert scores.argmax(-1).tolist() == [0, 0, 1, 2, 2]
@@ -123,24 +118,25 @@ def test_the_real_head_attends_to_the_previous_token():
     assert figures.graph_of_edges(unanswered, scores, tokens, 0.3) is None
 
 
-def test_what_the_published_bug_costs():
-    def published(Q, K):
-        return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+def with_reshape(Q, K):
+    """The lesson's bug, which reshapes the keys instead of transposing them."""
+    return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
 
+
+def test_loss_of_the_translator_with_the_reshape_bug():
     batch = evaluation.unseen(200)
-    assert evaluation.nats_a_word(translator.machine(attention_scores=published), batch) == pytest.approx(
-        5.31, abs=0.05
-    )
+    buggy = translator.machine(attention_scores=with_reshape)
+    assert evaluation.nats_a_word(buggy, batch) == pytest.approx(5.31, abs=0.05)
     assert evaluation.nats_a_word(translator.machine(attention_scores=blocks.attention_scores), batch) < 0.0003
 
 
-def test_the_graph_keeps_an_edge_that_is_as_heavy_as_the_threshold():
+def test_the_graph_keeps_an_edge_at_the_threshold():
     weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
     graph = pictures_of(explore.graph, weights, figures.JANE)
     assert "africa to visits 0.76" in graph(0.76).alt and "africa to visits" not in graph(0.78).alt
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 says = functools.partial(says, "03_query_key")
 
@@ -150,12 +146,12 @@ HEADS = [(block, head) for block in range(2) for head in range(4)]
 
 
 def right(*heads):
-    """How many of 300 sentences the translator has right without these heads."""
+    """Return how many of 300 sentences the translator gets right without these heads."""
     return round(300 * evaluation.exact(evaluation.ablated(list(heads)), BATCH()))
 
 
 @pytest.mark.parametrize("head", [pytest.param(head, marks=() if head[1] == 0 else pytest.mark.full) for head in HEADS])
-def test_one_head_is_needed(head):
+def test_only_one_head_is_needed_by_itself(head):
     assert right(head) == (247 if head == (1, 0) else 300)
 
 
@@ -173,7 +169,7 @@ def test_the_other_heads_are_needed_only_together():
     assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
 
 
-def test_the_head_of_the_arcs_attends_mostly_to_the_previous_token():
+def test_on_300_sentences_the_head_attends_mostly_to_the_previous_token():
     says(
         "Over 300 unseen sentences, the previous token has the largest score for 58% of the words.",
         "| weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |",
@@ -185,7 +181,7 @@ def test_the_head_of_the_arcs_attends_mostly_to_the_previous_token():
         assert experiments.choices(experiments.untrained(seed))[2].mean().item() == pytest.approx(0.13, abs=0.005)
 
 
-def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
+def test_words_attend_to_themselves_twice_as_often_as_by_chance():
     says(
         "Training has doubled the fraction, from $0.13$ to $0.27$, but most words still attend mostly to another word.",
         "| 0.27 | three untrained networks: 0.12 to 0.13; by chance: 0.13 |",
@@ -199,7 +195,7 @@ def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
     assert (own > max(by_head.max() for by_head in untrained)).sum() == 5
 
 
-def test_the_chain_of_the_course():
+def test_bigrams_of_the_courses_language():
     says("After *visits* the four most likely words are all countries, whereas after *jane* they are of several kinds.")
     words, ids = index_words([pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))])
     chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
@@ -213,14 +209,14 @@ def test_the_chain_of_the_course():
     assert places > 0.7 and others < 0.05
 
 
-def test_the_margins_of_two_channels(capsys):
+def test_margins_of_two_channels_by_length(capsys):
     experiments.margins(blocks.two_channel_graph)
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split("margin ")[1] for line in said] == ["0.6910", "0.1910", "0.0489", "0.0079"]
-    assert all(f"{T} of {T} attend where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split("margin ")[1] for line in printed] == ["0.6910", "0.1910", "0.0489", "0.0079"]
+    assert all(f"{T} of {T} attend where they should" in line for T, line in zip((5, 10, 20, 50), printed, strict=True))
 
 
-def test_two_different_projections_may_still_give_a_symmetric_table():
+def test_scores_are_symmetric_only_for_equal_projections():
     says("symmetric, whereas $q_i \\cdot k_j$ and $q_j \\cdot k_i$ usually differ")
     generator = torch.Generator().manual_seed(0)
     x, W_q, W_k = (torch.randn(*shape, generator=generator) for shape in ((5, 8), (4, 8), (4, 8)))
@@ -234,15 +230,12 @@ def test_two_different_projections_may_still_give_a_symmetric_table():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [7, 1])
-def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed):
-    """In ranges: each kind of processor rounds in its own way, and a training adds that up."""
+def test_trained_with_the_reshape_bug_it_translates_batches_better_than_single_sentences(monkeypatch, seed):
+    """Ranges, because rounding accumulates during training and differs between processors."""
     says("| lowest and highest of four | 0.015 to 0.03 | 93 to 99 | 40 to 47 |")
 
-    def published(Q, K):
-        return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-
     def with_the_bug(*sizes):
-        return Parts({"attention_scores": published}).module("Transformer", *sizes)
+        return Parts({"attention_scores": with_reshape}).module("Transformer", *sizes)
 
     monkeypatch.setattr(training, "Transformer", with_the_bug)
     bugged, batch = training.train(seed), evaluation.unseen(200)

@@ -1,4 +1,4 @@
-"""Lesson 13: the blocks against transformers' BERT and GPT-2, where the numbers come from, what the prose says."""
+"""Lesson 13: the blocks compared with BERT of transformers, the files of weights, and the numbers in the text."""
 
 import hashlib
 import io
@@ -6,6 +6,7 @@ import os
 import urllib.error
 import urllib.request
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import pytest
@@ -23,9 +24,8 @@ from tests.draws import pictures_of
 from tests.judged import verdict_of
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-torch.set_num_threads(1)
 LESSON = "13_real_model"
-SENTENCES = [  # twenty, of 1 to about 40 tokens
+SENTENCES = [  # twenty, with 1 to about 40 tokens
     "jane visits africa",
     "Jane visits Africa in September.",
     "a woman travels to kenya",
@@ -51,15 +51,15 @@ SENTENCES = [  # twenty, of 1 to about 40 tokens
 
 @pytest.fixture(scope="module")
 def real():
-    """The network's numbers. Where they are missing tests are skipped, in CI they fail: nothing is skipped there."""
+    """The network's weights. Without them tests are skipped, or fail in CI, where nothing may be skipped."""
     if not pretrained.is_real():
         (pytest.fail if os.environ.get("COURSE_CI") == "1" else pytest.skip)(f"no numbers here: {pretrained.HOW_TO}")
     return pretrained.numbers()
 
 
 @pytest.fixture
-def forgetful():
-    """All that is read once in a kernel is forgotten before and after."""
+def fresh_caches():
+    """Clear everything that a kernel caches about the network, before and after the test."""
     cached = (weights._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
     for function in cached:
         function.cache_clear()
@@ -73,7 +73,7 @@ def folder_of_the_model() -> Path:
 
 
 def filled(weights) -> Encoder:
-    """Lesson 9's Encoder with the network's numbers, as the lesson fills it."""
+    """Return lesson 9's Encoder with the network's weights, as the lesson loads them."""
     width, inner = 384, 1536
     encoder = Encoder(30_522, width, 12, inner, 6, 512, activation=F.gelu)
     missing, unexpected = encoder.load_state_dict(blocks.rename_weights(weights), strict=False)
@@ -95,7 +95,7 @@ def read(encoder, weights, sentences):
 
 
 @pytest.mark.full
-def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
+def test_hidden_states_and_sentence_vectors_equal_those_of_transformers(real):
     import transformers
 
     bert = transformers.BertModel.from_pretrained(folder_of_the_model(), attn_implementation="eager").eval()
@@ -115,7 +115,7 @@ def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
         assert ((ours - expected) * rows).abs().max() < 1e-4
 
 
-def test_known_facts_to_three_decimals(real):
+def test_strongest_heads_and_similarities_to_three_decimals(real):
     with torch.no_grad():
         encoder = filled(real)
         _, _, hidden = read(encoder, real, ["jane visits africa"])
@@ -129,12 +129,12 @@ def test_known_facts_to_three_decimals(real):
     assert [round(float(vectors[0] @ vectors[i]), 3) for i in (1, 2)] == [0.543, -0.049]
 
 
-def test_file_is_the_one_of_the_syllabus(real):
+def test_the_file_of_weights_has_the_published_checksum(real):
     assert model_files.SHA256[model_files.NUMBERS] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
     assert model_files.sha256(folder_of_the_model() / model_files.NUMBERS) == model_files.SHA256[model_files.NUMBERS]
 
 
-# ---------------------------------------------------------------- words and pieces
+# ---------------------------------------------------------------- tokenization
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ MORE = [
 
 
 @pytest.mark.parametrize("sentence", [*SENTENCES, *MORE, *figures.TITLES, *figures.SENTENCES])
-def test_pieces_are_those_of_tokenizers(tokenizer, sentence):
+def test_pieces_equal_those_of_the_tokenizers_library(tokenizer, sentence):
     expected = tokenizer.encode(sentence).tokens
     assert pretrained.pieces(sentence, wordpiece) == expected
     assert pretrained.pieces(sentence, blocks.wordpiece) == expected
@@ -174,12 +174,12 @@ def test_batch_pads_on_the_right(real):
     assert mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
 
 
-# ---------------------------------------------------------------- where the numbers come from
+# ---------------------------------------------------------------- where the weights come from
 
 
 @pytest.fixture
-def places(monkeypatch, tmp_path, forgetful):
-    """All places that are looked at, empty; vocab.txt is made up. Returns a function that puts text into a place."""
+def put_file(monkeypatch, tmp_path, fresh_caches):
+    """put_file(folder, contents) writes a made-up vocab.txt into one of the searched folders, which are empty here."""
     good = b"[PAD]\njane\n"
     folders = {
         "beside": tmp_path / "here" / model_files.FOLDER,
@@ -192,80 +192,76 @@ def places(monkeypatch, tmp_path, forgetful):
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setitem(model_files.SHA256, model_files.PIECES, hashlib.sha256(good).hexdigest())
-    known = model_files.importlib.util.find_spec
+    original = model_files.importlib.util.find_spec
 
     class Spec:
         submodule_search_locations = [str(tmp_path / "package")]
 
     def find_spec(name):
-        return Spec if name == model_files.PACKAGE else known(name)
+        return Spec if name == model_files.PACKAGE else original(name)
 
     monkeypatch.setattr(model_files.importlib.util, "find_spec", find_spec)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    monkeypatch.setattr(urllib.request, "urlopen", mock.Mock(side_effect=urllib.error.URLError("no network here")))
 
-    def put(place, contents=good):
-        folders[place].mkdir(parents=True, exist_ok=True)
-        (folders[place] / model_files.PIECES).write_bytes(contents)
-        return folders[place] / model_files.PIECES
+    def put(folder, contents=good):
+        folders[folder].mkdir(parents=True, exist_ok=True)
+        (folders[folder] / model_files.PIECES).write_bytes(contents)
+        return folders[folder] / model_files.PIECES
 
     put.folders, put.good = folders, good
     return put
 
 
-def no_network(*args, **kwargs):
-    raise urllib.error.URLError("no network here")
-
-
-def test_nearest_place_first(places):
-    for place in ("hub", "package", "cache", "beside"):
-        expected = places(place)
+def test_the_nearest_folder_is_searched_first(put_file):
+    for folder in ("hub", "package", "cache", "beside"):
+        expected = put_file(folder)
         assert model_files.find(model_files.PIECES).absolute() == expected
 
 
-def test_a_file_with_another_sum_is_left_aside(places):
-    said = []
-    wrong, right = places("beside", b"[PAD]\njan\n"), places("package")
-    assert model_files.find(model_files.PIECES, said.append) == right
-    assert len(said) == 1 and wrong.name in said[0] and "SHA-256" in said[0]
-    assert str(Path.home()) not in said[0]
-    right.write_bytes(places.good + b"x")
-    assert model_files.find(model_files.PIECES, said.append) is None
+def test_a_file_with_another_checksum_is_ignored(put_file):
+    messages = []
+    wrong, right = put_file("beside", b"[PAD]\njan\n"), put_file("package")
+    assert model_files.find(model_files.PIECES, messages.append) == right
+    assert len(messages) == 1 and wrong.name in messages[0] and "SHA-256" in messages[0]
+    assert str(Path.home()) not in messages[0]
+    right.write_bytes(put_file.good + b"x")
+    assert model_files.find(model_files.PIECES, messages.append) is None
 
 
-def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
-    asked = []
+def test_the_hub_is_asked_last_and_its_answer_is_cached(put_file, monkeypatch):
+    requests = []
 
     def answer(request, timeout=None):
         assert timeout is not None and timeout <= 10
-        asked.append(request)
-        return io.BytesIO(places.good)
+        requests.append(request)
+        return io.BytesIO(put_file.good)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
     found = model_files.find(model_files.PIECES)
-    assert found == places.folders["cache"] / model_files.PIECES and found.read_bytes() == places.good
-    assert asked == [model_files.ADDRESS + model_files.PIECES]
+    assert found == put_file.folders["cache"] / model_files.PIECES and found.read_bytes() == put_file.good
+    assert requests == [model_files.ADDRESS + model_files.PIECES]
     model_files.find(model_files.PIECES)
-    assert len(asked) == 1, "what is in the cache is not asked for again"
+    assert len(requests) == 1, "a cached file is not downloaded again"
 
 
-def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
-    said = []
+def test_a_download_with_another_checksum_is_ignored(put_file, monkeypatch):
+    messages = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
-    assert model_files.find(model_files.PIECES, said.append) is None
-    assert "not used" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
+    assert model_files.find(model_files.PIECES, messages.append) is None
+    assert "not used" in messages[0] and not (put_file.folders["cache"] / model_files.PIECES).exists()
 
 
-def test_offline_asks_nobody(places, monkeypatch):
+def test_offline_mode_uses_no_network(put_file, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("asked the network"))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("used the network"))
     assert model_files.find(model_files.PIECES) is None
 
 
-def test_without_the_file_a_stand_in_says_what_to_do(places, capsys):
+def test_without_the_file_replacement_weights_say_what_to_do(put_file, capsys):
     state = pretrained.numbers()
-    said = capsys.readouterr().out
-    assert pretrained.HOW_TO in said and "means nothing" in said and said.count("\n") == 2
+    printed = capsys.readouterr().out
+    assert pretrained.HOW_TO in printed and "means nothing" in printed and printed.count("\n") == 2
     assert not pretrained.is_real()
     assert len(blocks.rename_weights(state)) == 6 * 16
     assert isinstance(figures.gallery(), figures.MissingWeights) and pretrained.HOW_TO in repr(figures.gallery())
@@ -285,8 +281,8 @@ def code_cells(notebook):
 @pytest.mark.full
 @pytest.mark.parametrize("pieces", ["all pieces", "few pieces"])
 @pytest.mark.parametrize("edition", ["solution", "blank"])
-def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypatch, capsys):
-    """With answers and without: only checks of unanswered exercises may raise."""
+def test_all_cells_run_without_the_weights(edition, pieces, fresh_caches, monkeypatch, capsys):
+    """With answers and without them, only the checks of unanswered exercises may raise an error."""
     monkeypatch.setattr(model_files, "find", lambda name, say=print: None)
     if pieces == "few pieces":
         monkeypatch.setattr(model_files, "model_folders", list)
@@ -306,7 +302,7 @@ def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypat
 @pytest.mark.full
 @pytest.mark.parametrize("numbers", ["with the package", "without"])
 def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
-    """The solution handed in: full points, and no cell fails, without a network."""
+    """The submitted solution gets full points and no cell fails, without access to a network."""
     from helpers.grading.judge import Cell, Judge
     from tests.sandboxes import full_scores, need_sandbox, scores
 
@@ -327,11 +323,8 @@ def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
     assert not result.errors and not result.flags
 
 
-# ---------------------------------------------------------------- the numbers in the prose
-
-
 @pytest.mark.parametrize(("guard", "right"), [(lambda x: x + 1e-11, False), (lambda x: x.clamp(min=1e-8), True)])
-def test_a_small_epsilon_on_the_product_of_lengths_is_seen(guard, right):
+def test_the_check_detects_too_small_an_epsilon_in_search(guard, right):
     def search(query, keys, values, k):
         best = (keys @ query / guard(keys.norm(dim=-1) * query.norm())).topk(k)
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
@@ -341,14 +334,14 @@ def test_a_small_epsilon_on_the_product_of_lengths_is_seen(guard, right):
     assert verdict.passed == right and (right or "short and long keys" in failed)
 
 
-def test_sizes_on_paper(real):
+def test_parameter_counts(real):
     assert sum(t.numel() for t in real.values()) == 22_713_216 and len(real) == 103
     assert 30_522 * 384 == pytest.approx(11.7e6, rel=0.01)
     block = sum(t.numel() for name, t in real.items() if name.startswith("encoder.layer.0."))
     assert block == pytest.approx(1.77e6, rel=0.01) and 6 * block == pytest.approx(10.6e6, rel=0.01)
 
 
-def test_values_of_head_8(real):
+def test_value_vectors_and_importance_of_head_8(real):
     with torch.no_grad():
         encoder = filled(real)
         x = read(encoder, real, ["jane visits africa"])[2][1]
@@ -360,7 +353,7 @@ def test_values_of_head_8(real):
     assert [round(importance[h], 2) for h in (3, 8)] == [3.12, 2.77]
 
 
-def test_habits_of_heads(real):
+def test_patterns_of_heads(real):
     share, kind = figures.habits(figures.weights_of(figures.SENTENCE)).max(dim=-1)
     assert [int(((share > 0.6) & (kind == k)).sum()) for k in range(3)] == [4, 2, 3]
     assert pair_in("jane quickly visits africa", "jane", "quickly", 1, 8) == pytest.approx(0.86, abs=0.005)
@@ -369,7 +362,7 @@ def test_habits_of_heads(real):
     assert figures.weights_of("africa is visited by jane")[1, 8].argmax(dim=-1).tolist()[:4] == [1, 2, 3, 4]
 
 
-def test_what_ablation_changes(real):
+def test_effect_of_ablating_a_head(real):
     shifts = figures.shifts_without()
     order = sorted(shifts, key=lambda head: -shifts[head][0])
     assert order.index((1, 8)) == 11 and round(shifts[1, 8][0], 4) == 0.0033
@@ -383,7 +376,7 @@ def test_what_ablation_changes(real):
     assert round(float(vectors[0] @ vectors[1]), 3) == 0.542
 
 
-def test_influences(real):
+def test_influence_of_words_on_one_another(real):
     final = figures.influences()[-1]
     assert final[1, 1] == pytest.approx(0.5, abs=0.03) and final[1, 2] == pytest.approx(0.12, abs=0.03)
     own = figures.influences().diagonal(0, 1, 2)[:, 1:-1]
@@ -395,12 +388,12 @@ def test_influences(real):
 
 
 def pair_in(sentence, query, key, layer, head):
-    """A head's weight from one word to another, among the words of a sentence."""
+    """Return the weight of a head from the word `query` to the word `key` of a sentence."""
     words = figures.words_of(sentence)
     return figures.weights_of(sentence)[layer, head, words.index(query), words.index(key)].item()
 
 
-def test_same_pair_in_two_sentences(real):
+def test_weights_of_the_same_pair_in_two_sentences(real):
     found = [pair_in(s, "it", key, 3, 1) for s in (figures.TIRED, figures.WIDE) for key in ("animal", "street")]
     assert [round(x, 3) for x in found] == [0.764, 0.066, 0.458, 0.237]
     for word, expected in (("big", [0.698, 0.237]), ("small", [0.747, 0.189])):
@@ -411,7 +404,7 @@ def test_same_pair_in_two_sentences(real):
         assert [round(pair_in(doctor + end, "she", k, 3, 1), 3) for k in ("doctor", "nurse")] == expected
 
 
-def test_bank_in_three_sentences(real):
+def test_similarity_of_bank_in_three_sentences(real):
     banks = ("she sat on the river bank", "he put money in the bank", "the bank lent him cash")
     reading = real_network.reading(*banks)
     at = [tokens.index("bank") for tokens in reading.tokens]
@@ -421,7 +414,7 @@ def test_bank_in_three_sentences(real):
         assert [round(F.cosine_similarity(x[a], x[b], dim=0).item(), 3) for a, b in pairs] == expected
 
 
-def test_settings_and_the_published_bug(real):
+def test_effects_of_epsilon_gelu_and_the_padding_bug(real):
     def top(eps=1e-12, **gelu):
         encoder = filled(real)
         for block in encoder.blocks:
@@ -441,11 +434,8 @@ def test_settings_and_the_published_bug(real):
     assert F.cosine_similarity(published, network.vectors([question])[0], dim=0) == pytest.approx(0.32, abs=0.005)
 
 
-# ---------------------------------------------------------------- explorers
-
-
 @pytest.mark.full
-def test_explorers_draw_everything(real):
+def test_explorers_draw_every_setting(real):
     for sentence in explore.CHOICES:
         for layer, head, ends in ((0, 0, False), (5, 11, True)):
             picture = explore.draw_head(sentence, layer, head, ends)
@@ -454,7 +444,7 @@ def test_explorers_draw_everything(real):
     assert all(question in draw(question).alt for question in explore.QUESTIONS)
     typed = "how do i get rid of back pain"
     assert "Yoga for a sore back" in draw(explore.QUESTIONS[0], typed).alt
-    assert explore.QUESTIONS[1] in draw(explore.QUESTIONS[1], typed).alt  # the slider was moved after it
+    assert explore.QUESTIONS[1] in draw(explore.QUESTIONS[1], typed).alt  # the menu was changed afterwards
 
 
 @pytest.mark.full

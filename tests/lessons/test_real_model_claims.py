@@ -1,5 +1,6 @@
-"""What lesson 13 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
+"""The claims of lesson 13, measured again; the lesson has to contain each sentence that is quoted here."""
 
+import functools
 import statistics
 
 import pytest
@@ -11,27 +12,22 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.stand_ins import mean_pool
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 from tests.lessons.test_real_model import filled, read
 
-torch.set_num_threads(1)
 LESSON = "13_real_model"
+says = functools.partial(says, LESSON)
 pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of numbers are not at hand")
-
-
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
 
 
 @torch.no_grad()
 def top(encoder, sentence):
-    """The last vectors (T, D) of a sentence."""
+    """Return the last hidden states (T, D) of a sentence."""
     return read(encoder, pretrained.numbers(), [sentence])[2][-1][0]
 
 
-def test_heads_that_rest_on_cls_get_little_from_it(text):
-    assert "over the first eight sentences of the explorer below), its value is a thirtieth as long" in text
+def test_heads_that_attend_to_cls_get_short_values_from_it():
+    says("over the first eight sentences of the explorer below), its value is a thirtieth as long")
     network, rest, lengths = real_network.network(), 0, torch.zeros(6, 12, 2)
     for sentence in figures.SENTENCES:
         reading = real_network.reading(sentence)
@@ -49,20 +45,20 @@ def test_heads_that_rest_on_cls_get_little_from_it(text):
     assert share[rest <= 0.6].median() == pytest.approx(1 / 15, abs=0.004)
 
 
-def test_the_head_looks_at_the_next_word_whatever_it_is(text):
-    assert "the next token is the first choice of 38 of 39 words" in text
+def test_the_head_attends_to_the_next_word_whatever_it_is():
+    says("the next token is the first choice of 38 of 39 words")
     layer, head = figures.NEXT
     tables = [real_network.among_words(real_network.reading(s).attention[:, 0])[layer, head] for s in figures.SENTENCES]
     shares = torch.cat([table.diagonal(1) for table in tables])
     first = sum(int((table.argmax(-1)[:-1] == torch.arange(1, len(table))).sum()) for table in tables)
     assert shares.mean().item() == pytest.approx(0.91, abs=0.006) and (first, len(shares)) == (38, 39)
-    before = torch.cat([table.diagonal(-1) for table in tables])  # the control: the word on the other side
+    before = torch.cat([table.diagonal(-1) for table in tables])  # the control: the previous word
     assert before.mean() < 0.1
 
 
-def test_it_is_the_residual_that_carries_jane_past_the_attention(text):
-    assert "the residual connection carries the old vector around attention" in text
-    assert "the influence of `[CLS]` drops from 0.39 to 0.16" in text
+def test_the_residual_carries_jane_past_the_attention():
+    says("the residual connection carries the old vector around attention")
+    says("the influence of `[CLS]` drops from 0.39 to 0.16")
     final = figures.influences()[-1, 1]
     assert final[0] == pytest.approx(0.16, abs=0.02)
     network, x = real_network.network(), real_network.reading(figures.SHORT).hidden[1][0]
@@ -78,21 +74,18 @@ def test_it_is_the_residual_that_carries_jane_past_the_attention(text):
         shares.append((moved / moved.sum()).tolist())
     assert shares[0][0] == pytest.approx(0.38, abs=0.006)
     assert [row[1] for row in shares] == pytest.approx([0.44, 0.13], abs=0.006)
-    assert shares[1][0] > 0.5  # [CLS], whose value is short: of what attention alone moves, the largest share
+    assert shares[1][0] > 0.5  # without the residual [CLS] has most influence, although its value is short
 
 
 def best(sentence):
-    """For each ordered pair of different words, the largest weight of the 72 heads."""
+    """Return for each ordered pair of different words the largest weight of the 72 heads."""
     table = figures.weights_of(sentence).amax(dim=(0, 1))  # (T, T)
     return table[~torch.eye(len(table), dtype=torch.bool)].tolist()
 
 
-def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
-    assert "some head has a weight above 0.82" in text
-    assert (
-        "in three other sentences of three words 0.65, 0.86 and 0.90; among six words the worst pair has about 0.3"
-        in text
-    )
+def test_only_in_short_sentences_some_head_connects_every_pair_of_words():
+    says("some head has a weight above 0.82")
+    says("in three other sentences of three words 0.65, 0.86 and 0.90; among six words the worst pair has about 0.3")
     assert min(best(figures.SHORT)) == pytest.approx(0.823, abs=0.001)
     short = ("paul drinks coffee", "the child sleeps", "dogs chase cats")
     assert [round(min(best(sentence)), 2) for sentence in short] == [0.65, 0.86, 0.90]
@@ -100,7 +93,7 @@ def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
         assert 0.28 < min(best(sentence)) < 0.38
 
 
-FURTHER_PAIRS = [  # as the lesson's PAIRS; the table at its end speaks of them
+FURTHER_PAIRS = [  # like the lesson's PAIRS; for the table at its end
     ("the table was broken by the ball because it was made of", "table", "ball", "paper", "steel"),
     ("the sack was placed above the jar so it had to be moved", "sack", "jar", "first", "later"),
     ("the dog barked at the bird because it was", "dog", "bird", "angry", "flying"),
@@ -111,21 +104,18 @@ FURTHER_PAIRS = [  # as the lesson's PAIRS; the table at its end speaks of them
 ]
 
 
-def lesson_pairs(text):
-    """The list PAIRS as the lesson has it."""
+def lesson_pairs():
+    """Return the list PAIRS of the lesson."""
     source = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8")
     namespace = {}
     exec(source[source.index("PAIRS = [") :].split("\n]\n")[0] + "\n]", namespace)
     return namespace["PAIRS"]
 
 
-def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
-    assert (
-        "In 9 of the 16 sentences the head prefers the antecedent, which is about chance, and in 11 the first noun"
-        in text
-    )
-    assert "because the ball and the cat lose to the second noun with both endings" in text
-    assert "in seven further pairs antecedent 8 and first noun 7 of 14" in text
+def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent():
+    says("In 9 of the 16 sentences the head prefers the antecedent, which is about chance, and in 11 the first noun")
+    says("because the ball and the cat lose to the second noun with both endings")
+    says("in seven further pairs antecedent 8 and first noun 7 of 14")
 
     def wins(pairs):
         antecedent_wins, first_wins, second = 0, 0, []
@@ -139,23 +129,23 @@ def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
                 second += [nouns[0]] if winner == nouns[1] else []
         return antecedent_wins, first_wins, second
 
-    pairs = lesson_pairs(text)
+    pairs = lesson_pairs()
     antecedent_wins, first_wins, second = wins(pairs)
     assert (antecedent_wins, first_wins, 2 * len(pairs)) == (9, 11, 16)
     assert second.count("ball") == second.count("cat") == 2
     assert wins(FURTHER_PAIRS)[:2] == (8, 7)
 
 
-def test_in_the_passive_the_first_noun_wins(text):
-    assert "The street gets 0.733, so the rival wins" in text
+def test_in_the_passive_the_first_noun_wins():
+    says("The street gets 0.733, so the rival wins")
     sentence = "the street was not crossed by the animal because it was too tired"
     words = figures.words_of(sentence)
     row = figures.weights_of(sentence)[3, 1, words.index("it")]
     assert row[words.index("street")].item() == pytest.approx(0.733, abs=5e-4) and row.argmax() == words.index("street")
 
 
-def test_no_threshold_parts_right_answers_from_wrong_ones(text):
-    assert "finds the right title with 0.29, and the kite reaches 0.35" in text
+def test_no_threshold_separates_right_titles_from_wrong_ones():
+    says("finds the right title with 0.29, and the kite reaches 0.35")
     network = real_network.network()
     keys = network.vectors(list(figures.TITLES))
     best = {
@@ -171,9 +161,9 @@ def test_no_threshold_parts_right_answers_from_wrong_ones(text):
 
 
 @pytest.mark.full
-def test_training_blended_more(text):
-    assert "Before training a word keeps about three quarters whatever the length of its sentence" in text
-    assert "before training a word keeps 0.77 (3 words) and 0.74 (12 words)" in text
+def test_training_mixes_the_words_more():
+    says("Before training a word keeps about three quarters whatever the length of its sentence")
+    says("before training a word keeps 0.77 (3 words) and 0.74 (12 words)")
     shares = figures.own_influences()
     assert shares["trained"] == pytest.approx([0.47, 0.30, 0.22], abs=0.03)
     assert shares["untrained"][0] == pytest.approx(0.77, abs=0.03)
@@ -182,7 +172,7 @@ def test_training_blended_more(text):
 
 @torch.no_grad()
 def change_without(encoder, sentence, layer, head):
-    """1 - cosine of each token's last vector with and without a head: (T,). The head's columns of W_o are zero."""
+    """Return 1 - cosine of each token's last vector with and without a head, by zeroing its columns of W_o: (T,)."""
     weight, before = encoder.blocks[layer].attention.W_o.weight.data, top(encoder, sentence)
     saved = weight.clone()
     weight[:, head * 32 : (head + 1) * 32] = 0
@@ -191,10 +181,10 @@ def change_without(encoder, sentence, layer, head):
     return 1 - F.cosine_similarity(before, after, dim=-1)
 
 
-def test_what_ablating_the_head_of_it_changes(text):
-    assert "Without head 1 *it* changes by 0.0046, more than ten of the other eleven words" in text
-    assert "without head 9, by 0.0079" in text and "*it* is only ninth of 13 words" in text
-    assert "rank 1 in the passive sentence, 9 with the trophy and *small*" in text
+def test_effect_of_ablating_the_head_of_it():
+    says("Without head 1 *it* changes by 0.0046, more than ten of the other eleven words")
+    says("without head 9, by 0.0079", "*it* is only ninth of 13 words")
+    says("rank 1 in the passive sentence, 9 with the trophy and *small*")
 
     encoder = filled(pretrained.numbers())
 
@@ -213,8 +203,8 @@ def test_what_ablating_the_head_of_it_changes(text):
 
 @pytest.mark.full
 @torch.no_grad()
-def test_how_much_the_head_of_jane_is_needed_in_other_sentences(text):
-    assert "the ranks run from 12 to 43, with a median of 20.5" in text
+def test_rank_of_the_ablated_head_in_other_sentences():
+    says("the ranks run from 12 to 43, with a median of 20.5")
     network, places = real_network.network(), []
     for sentence in figures.SENTENCES:
         start, turns = real_network.reading(sentence), {}
@@ -232,8 +222,8 @@ def test_how_much_the_head_of_jane_is_needed_in_other_sentences(text):
 
 
 @torch.no_grad()
-def test_what_padding_does_to_the_wrong_titles(text):
-    assert "Only the scores of wrong titles give the bug away" in text
+def test_padding_raises_the_scores_of_wrong_titles():
+    says("Only the scores of wrong titles give the bug away")
     network = real_network.network()
 
     def vectors(sentences, masked, kept):
@@ -246,7 +236,7 @@ def test_what_padding_does_to_the_wrong_titles(text):
         (question,), titles = vectors(["my dog chews my fingers"], masked, kept), vectors(figures.TITLES, masked, kept)
         best, *wrong = F.cosine_similarity(question[None], titles).sort(descending=True).values.tolist()
         found[masked, kept] = wrong[0], wrong[-1]
-        assert best > wrong[0] + 0.04  # the right title, whatever the fault
+        assert best > wrong[0] + 0.04  # the right title wins in spite of the fault
     tops = [top for top, _ in found.values()]
     assert tops == pytest.approx([0.158, 0.416, 0.685, 0.858], abs=0.003)
     assert found[False, False][1] == pytest.approx(0.745, abs=0.003)

@@ -11,26 +11,22 @@ from torch import nn
 from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.draws import life_is_short, pictures_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
+from tests.draws import lecture, life_is_short, pictures_of
+from tests.lessons.lesson_text import says, text_of
 from tests.other_trainings import trained_with
 
-torch.set_num_threads(1)
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
 
 
-def test_the_running_example_breaks_the_assumptions():
+def test_scores_of_the_running_example_do_not_have_variance_one():
     x, W_query, W_key = life_is_short()[:3]
     assert blocks.score_variance(x @ W_query.T, x @ W_key.T).sqrt().item() == pytest.approx(54.27, abs=0.05)
 
 
-def test_the_lectures_code_without_the_factor():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
-    x = torch.randn(4, 8, 32)
-    assert blocks.score_variance(Wq(x), Wk(x)).item() == pytest.approx(1.91, abs=0.01)
-    assert blocks.head_scores(x, Wq.weight, Wk.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
+def test_score_variance_of_the_lectures_code_with_and_without_scaling():
+    x, key, query = lecture()
+    assert blocks.score_variance(query(x), key(x)).item() == pytest.approx(1.91, abs=0.01)
+    assert blocks.head_scores(x, query.weight, key.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
 
 
 def weights_of_is(divisor):
@@ -39,7 +35,7 @@ def weights_of_is(divisor):
     return keys, query, torch.softmax(keys @ query / divisor, dim=0)
 
 
-def test_effective_words_and_the_size_of_the_querys_gradient():
+def test_effective_number_of_words_and_norm_of_the_querys_gradient():
     sizes, entropies = [], []
     for divisor in (1, 24**0.5, 24, 100):
         keys, query, p = weights_of_is(divisor)
@@ -52,7 +48,7 @@ def test_effective_words_and_the_size_of_the_querys_gradient():
         assert figures.effective_tokens(p).item() == pytest.approx(words, abs=0.05)
 
 
-def test_the_explorers_slider_reaches_every_peak():
+def test_the_explorers_slider_includes_every_maximum():
     for start in figures.INITIALIZATIONS:
         for curve in explore.curves(1024, start)[1:]:
             assert 0 < int(curve.argmax()) < len(curve) - 1
@@ -70,17 +66,16 @@ def test_rotated_vectors_have_the_lengths_and_angles_of_wide_ones():
         assert narrow.std().item() == pytest.approx(wide.std().item(), rel=0.02)
 
 
-def test_lengths_of_weight_vectors_that_the_notes_name():
+def test_lengths_of_weight_vectors_in_the_notes():
     torch.manual_seed(0)
-    seen = []
+    lengths = []
     for d_k in (16, 256):
         s = torch.einsum("nd,nkd->nk", torch.randn(1000, d_k), torch.randn(1000, 6, d_k))
-        seen += [torch.softmax(s / c, dim=-1).norm(dim=-1).mean().item() for c in (d_k**0.5, 1)]
-    assert seen == pytest.approx([0.53, 0.81, 0.53, 0.95], abs=0.015)
+        lengths += [torch.softmax(s / c, dim=-1).norm(dim=-1).mean().item() for c in (d_k**0.5, 1)]
+    assert lengths == pytest.approx([0.53, 0.81, 0.53, 0.95], abs=0.015)
 
 
-def test_what_each_divisor_costs_the_translator():
-    text = (ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8")
+def test_loss_of_the_translator_with_other_divisors():
     right = nats_a_word(translator.machine(), unseen(LOSS_SENTENCES))
     for divisor, nats, times, percent in (
         (4, "0.00016", 1, 100),
@@ -92,10 +87,10 @@ def test_what_each_divisor_costs_the_translator():
         loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
         assert in_nats(loss) == nats and loss / right == pytest.approx(times, rel=0.04)
         assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
-        assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text), divisor
+        assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("04_scaling")), divisor
 
 
-def test_how_far_the_translators_queries_move_their_weights():
+def test_gradients_of_the_translators_queries():
     x, W_q, W_k = figures.first_head("jane visits africa in september")
     sizes = [
         sum(blocks.weights_jacobian(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T) / 5
@@ -104,7 +99,7 @@ def test_how_far_the_translators_queries_move_their_weights():
     assert sizes == pytest.approx([0.32, 0.09, 0.02, 0.004], abs=0.005)
 
 
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     x, W_query, W_key = life_is_short()[:3]
     scores = (x @ W_key.T) @ (W_query @ x[1])
     assert "divided by √24: Life 0.02, is 0.03, short 0.18, eat 0.64" in figures.four_divisors(scores, TOKENS).alt
@@ -112,17 +107,9 @@ def test_pictures_say_their_numbers():
         "short 0.178, eat 0.637, dessert 0.127" in pictures_of(explore.temperature, scores, TOKENS)(math.sqrt(24)).alt
     )
     assert "0.090, 0.245, 0.665" in figures.three_numbers().alt
-    drawn = (
-        figures.score_distributions(),
-        figures.two_jacobians(),
-        figures.gradients_against_width(),
-        figures.initializations_against_width(),
-    )
-    for picture in drawn:
-        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 4.")
 
 
-def test_gradients_vanish_without_scaling_and_stay_with_it():
+def test_gradients_vanish_without_scaling_and_not_with_it():
     wide = figures.random_scores(1024, 300, 6)
     assert figures.largest_derivative(wide).median() < 1e-5
     assert figures.largest_derivative(wide / 32).median() > 0.2
@@ -130,13 +117,13 @@ def test_gradients_vanish_without_scaling_and_stay_with_it():
     assert "Width 64, initialization variance 1, scores divided by 8" in alt
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 lesson_says = functools.partial(says, "04_scaling")
 SEEDS = (0, 1, 2)
 
 
-def test_the_typical_winner_of_a_fresh_wide_head():
+def test_largest_weight_of_an_untrained_wide_head():
     lesson_says("the typical winner then has $0.98$ of the weight before anything is learned")
     lesson_says("after division by $\\sqrt{64}$ it has $0.39$.")
     for seed in SEEDS:
@@ -145,7 +132,7 @@ def test_the_typical_winner_of_a_fresh_wide_head():
         assert raw == pytest.approx(0.975, abs=0.01) and divided == pytest.approx(0.39, abs=0.01)
 
 
-def test_the_gradient_at_the_root_is_the_same_fraction_at_every_width():
+def test_the_square_root_gives_the_same_fraction_of_the_gradient_at_every_width():
     lesson_says("the gradient is $40$ to $45$% of the largest from width four on")
     lesson_says("the best divisor is a quarter to a third of the square root, at every width")
     lesson_says("With `nn.Linear` everything moves to about a third")
@@ -158,12 +145,12 @@ def test_the_gradient_at_the_root_is_the_same_fraction_at_every_width():
             float(explore.DIVISORS[curve.argmax()]) / math.sqrt(width)
             for curve in (gradient, explore.curves(width, "nn.Linear")[1])
         )
-        assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighbors on the scale differ by a quarter
+        assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighboring divisors differ by a quarter
     assert all(0.395 <= value <= 0.455 for width, value in fraction.items() if width >= 4), fraction
     assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
 
 
-def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
+def test_only_division_by_the_square_root_keeps_the_gradient_at_every_width():
     lesson_says("the line is nearly flat from width four on", "still has about 85% of the gradient")
     found = figures.medians_against_width()  # widths 1, 4, 16, 64, 256, 1024
     root, none, whole = (found[name] for name in ("divided by √$d_k$", "not scaled", "divided by $d_k$"))
@@ -172,7 +159,7 @@ def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
     assert none[1][4] == pytest.approx(0.01, abs=0.005) and 1e4 * none[1][5] < max(none[1][1:])
     assert whole[1][5] == pytest.approx(0.01, abs=0.005)
     assert all(mean == pytest.approx(1, abs=0.3) for mean in none[2][3:])
-    for seed in SEEDS:  # a median of 400 queries would lie anywhere between six tenths and 1.2
+    for seed in SEEDS:  # with 400 queries the ratio would vary from 0.6 to 1.2
         q, K = figures.queries_and_keys(64, 20_000, 6, seed=seed)
         scores = torch.einsum("nd,nkd->nk", q, K)
         none, root = (figures.query_gradient(scores, K, c).median() for c in (1, 8))
@@ -180,7 +167,7 @@ def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
 
 
 def gradients(encoder, sentence: str) -> list[list[list[float]]]:
-    """For each of the eight heads the size of ∂p/∂q of each word, undivided and divided by 4."""
+    """Return for each of the eight heads the norms of ∂p/∂q of all words, for scores undivided and divided by 4."""
     ids = torch.tensor([[translator.english[word] for word in sentence.split()]])
     x = encoder.tokens(ids) + encoder.positions(torch.arange(ids.shape[1]))  # (1, T, 64)
     found = []
@@ -214,7 +201,7 @@ def test_without_scaling_seven_of_eight_heads_have_larger_gradients_in_our_sente
     assert [none.mean().item(), root.mean().item()] == pytest.approx([0.33, 0.23], abs=0.02)
 
 
-def test_a_few_queries_jump():
+def test_without_scaling_few_queries_have_large_gradients():
     lesson_says("The *mean* without scaling stays near $1$ from width $64$ on")
     for seed in SEEDS:
         q, K = figures.queries_and_keys(256, 400, 6, seed=seed)
@@ -222,17 +209,17 @@ def test_a_few_queries_jump():
         assert sizes.mean() == pytest.approx(1, abs=0.35) and sizes.median() < 0.03
 
 
-def test_the_initialization_of_linear_layers():
+def test_nn_linear_gives_queries_a_variance_of_one_third():
     lesson_says("so softmax saturates only at nine times the width", "have variance $\\frac13$")
     for seed in SEEDS:
         torch.manual_seed(seed)
         layer = nn.Linear(256, 576, bias=False)
         q, k = layer(torch.randn(1000, 256)), nn.Linear(256, 576, bias=False)(torch.randn(1000, 256))
         assert q.var().item() == pytest.approx(1 / 3, abs=0.02)
-        assert (q * k).sum(-1).std().item() == pytest.approx(8, rel=0.1)  # width 576 as width 64 at variance 1
+        assert (q * k).sum(-1).std().item() == pytest.approx(8, rel=0.1)  # like width 64 with variance 1
 
 
-def test_the_bug_and_its_fix():
+def test_the_bug_makes_scores_too_small_and_the_fix_does_not():
     lesson_says("too small by a factor of about $3.5$")
     for seed in SEEDS:
         torch.manual_seed(seed)
@@ -242,7 +229,7 @@ def test_the_bug_and_its_fix():
         assert fixed == pytest.approx(1, abs=0.06) and fixed / buggy == pytest.approx(12**0.5, rel=1e-4)
 
 
-def test_heads_of_the_trained_translator_have_unequal_deviations():
+def test_scores_of_trained_heads_have_unequal_standard_deviations():
     lesson_says("is $0.2$ in one of the eight heads of its encoder and $5.5$ in another")
     network, caught = translator.machine(), {block: [] for block in range(2)}
     for i, block in enumerate(network.encoder.blocks):
@@ -266,7 +253,7 @@ def over(divisor):
 
 @pytest.mark.slow
 def test_too_large_a_divisor_hurts_most_in_other_training_runs_too():
-    """Not the same numbers on each processor, because a training run adds up what it rounds."""
+    """Ranges, because rounding accumulates during training and differs between processors."""
     lesson_says("two more training runs on two kinds of processor: 3 to 22, 17 to 80 and 290 to 600 times")
     for seed in (1, 2):
         networks = [trained_with(seed, scaled_scores=over(divisor)) for divisor in (4, 8, 1, 16)]

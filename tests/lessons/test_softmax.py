@@ -1,4 +1,4 @@
-"""Lesson 6: the sources' numbers from its blocks, what it forbids, and the claims of the lesson."""
+"""Lesson 6: the sources' numbers from its blocks, forbidden calls, and the claims of the lesson."""
 
 import functools
 import math
@@ -11,12 +11,11 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.draws import close, pictures_of
+from tests.draws import close, lecture, pictures_of
 from tests.judged import verdict_of
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained_with
 
-torch.set_num_threads(1)
 LESSON = "06_softmax"
 SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
 TABLE = torch.tensor(
@@ -30,21 +29,19 @@ TABLE = torch.tensor(
 )
 
 
-def test_the_lectures_scores_masked_then_softmax():
-    torch.manual_seed(1337)
-    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
-    x = torch.randn(4, 8, 32)
-    scores = (Wq(x) @ Wk(x).transpose(-2, -1)).masked_fill(torch.ones(8, 8).tril() == 0, -math.inf)
+def test_weights_of_the_lectures_masked_scores():
+    x, key, query = lecture()
+    scores = (query(x) @ key(x).transpose(-2, -1)).masked_fill(torch.ones(8, 8).tril() == 0, -math.inf)
     weights = blocks.softmax(scores)
     assert weights.shape == (4, 8, 8)
     close(weights.sum(-1), torch.ones(4, 8))
     assert weights[0, 1, 0].item() == pytest.approx(0.9870, abs=6e-5)
     sums = blocks.softmax(scores, dim=-2)[0].sum(-1)
-    assert sums[0].item() == pytest.approx(0.0278, abs=6e-5)  # the wrong axis: token 0 has hardly anything to give
+    assert sums[0].item() == pytest.approx(0.0278, abs=6e-5)  # on the wrong axis token 0 gets hardly any weight
 
 
 def verdict(name, answer):
-    """What the check says of an answer, on the exercise's own cases."""
+    """Return the check's verdict on an answer to the exercise `name`."""
     return verdict_of(LESSON, name, answer, seed=7, time_limit=5.0)
 
 
@@ -92,11 +89,11 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize(("name", "answer"), FORBIDDEN, ids=[f"{i}-{name}" for i, (name, _) in enumerate(FORBIDDEN)])
 def test_library_calls_that_are_the_answer_earn_nothing(name, answer):
-    said = verdict(name, answer)
-    assert (said.points, said.mistake) == (0, "forbidden_call")
+    found = verdict(name, answer)
+    assert (found.points, found.mistake) == (0, "forbidden_call")
 
 
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     assert "0.125, 0.250, 0.625" in figures.from_scores_to_weights().alt
     assert "float32 from -87.3 to 88.7" in figures.where_exp_works().alt
     assert "I 0.377, 0.170, 0.153, 0.153, 0.146" in figures.before_and_after(TABLE, ["I", *"abcd"]).alt
@@ -113,7 +110,7 @@ def test_pictures_say_their_numbers():
 
 
 @pytest.mark.parametrize("lift", [0.0, 3.0, 8.0])
-def test_the_stream_arrives_at_the_softmax_of_all(lift):
+def test_online_softmax_ends_at_the_softmax_of_all_scores(lift):
     draw = torch.Generator().manual_seed(6)
     scores, values = (torch.randn(12, generator=draw, dtype=torch.float64) for _ in range(2))
     scores = 2 * scores + lift * (torch.arange(12) // 3 == 2)
@@ -123,11 +120,11 @@ def test_the_stream_arrives_at_the_softmax_of_all(lift):
     assert states[-1][2] / states[-1][1] == pytest.approx(exact, abs=1e-9)
     shown = pictures_of(explore.stream)(4, lift).alt
     assert "After 4 of 4 blocks" in shown and f"their quotient {exact:.4f}" in shown
-    if lift == 8:  # what came before counts for less than 1%
+    if lift == 8:  # the earlier blocks contribute less than 1%
         assert math.exp(states[1][0] - states[2][0]) * states[1][1] < 0.01 * states[2][1]
 
 
-def test_the_loss_of_a_word_that_is_dragged():
+def test_the_explorer_shows_loss_and_gradient_of_a_word():
     surprise = pictures_of(explore.surprise)
     assert "visite has score 1.61, loss 0.470 and gradient -0.375" in surprise("visite", math.log(5)).alt
     assert "loss 2.079" in surprise("est", 0.0).alt
@@ -135,7 +132,7 @@ def test_the_loss_of_a_word_that_is_dragged():
     assert math.log(50257) == pytest.approx(10.82, abs=5e-3)
 
 
-def test_where_floats_end_and_slopes_fade():
+def test_ranges_of_float_types_and_weights_at_high_temperatures():
     assert math.log(torch.finfo(torch.float32).max) == pytest.approx(88.7, abs=0.05)
     assert torch.tensor(12.0, dtype=torch.float16).exp().isinf()
     for dtype, more in ((torch.float16, 7), (torch.float32, 16)):  # subnormal numbers
@@ -145,7 +142,7 @@ def test_where_floats_end_and_slopes_fade():
     assert weights == [pytest.approx(0.63, abs=0.03), pytest.approx(0.38, abs=0.04)]
 
 
-def test_what_the_translator_pays():
+def test_loss_of_the_translator_with_other_softmax_and_cross_entropy():
     def cost(**parts):
         return nats_a_word(translator.machine(**parts), unseen(LOSS_SENTENCES))
 
@@ -176,12 +173,12 @@ def test_what_the_translator_pays():
     assert in_nats(cost(cross_entropy=patched)) == "0.00016"
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 lesson_says = functools.partial(says, "06_softmax")
 
 
-def test_where_the_entropy_rises_fastest():
+def test_the_entropy_rises_fastest_at_the_stated_temperature():
     lesson_says("On this logarithmic axis, the entropy rises fastest near it, at a temperature of 3.6.")
     hot = torch.logspace(-1, 3, 4001, dtype=torch.float64)
     entropy = blocks.entropy(torch.softmax(SCORES_IS / hot[:, None], dim=-1))
@@ -195,18 +192,18 @@ def test_no_score_has_a_loss_of_zero():
     assert all(loss > 0 for loss in losses) and losses == sorted(losses, reverse=True)
 
 
-def test_the_wrong_axis_lets_the_future_in_and_the_right_one_does_not():
+def test_softmax_over_the_wrong_axis_leaks_the_future():
     lesson_says("so the weight of token 0 depends on tokens that come after it", "The wrong axis leaks the future")
     for seed in range(3):
         scores = torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))
         later, seen = scores.clone(), torch.ones(8, 8, dtype=torch.bool).tril()
-        later[1:] = torch.randn(7, 8, generator=torch.Generator().manual_seed(seed + 9))  # other words after token 0
+        later[1:] = torch.randn(7, 8, generator=torch.Generator().manual_seed(seed + 9))  # other words follow token 0
         for dim, moves in ((-1, False), (-2, True)):
             a, b = (blocks.softmax(s.masked_fill(~seen, -math.inf), dim=dim)[0, 0] for s in (scores, later))
             assert bool((a - b).abs() > 1e-4) is moves
 
 
-def test_no_sum_complains_until_a_mask_does():
+def test_the_wrong_axis_gives_nan_only_with_a_mask():
     lesson_says(
         "None of the three raises an error", "The diffusion model had no mask, so there the same bug went unnoticed."
     )
@@ -216,7 +213,7 @@ def test_no_sum_complains_until_a_mask_does():
     assert torch.softmax(padded, dim=-2).isnan().any() and torch.softmax(padded, dim=-1).isfinite().all()
 
 
-def test_what_an_epsilon_leaves_of_the_gradient():
+def test_how_much_of_the_gradient_an_epsilon_leaves():
     lesson_says(
         "With $\\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its gradient, and one "
         "25 points below keeps 1%"
@@ -240,7 +237,7 @@ def test_steps_against_the_gradient_lower_the_loss_from_any_start():
         assert losses == sorted(losses, reverse=True)
 
 
-def test_the_loss_of_a_model_that_knows_nothing():
+def test_loss_of_uniform_guessing():
     lesson_says("so its loss is $\\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries")
     assert len(translator.french) == 194
     assert math.log(194) == pytest.approx(5.27, abs=0.005)
@@ -251,19 +248,19 @@ def at(temperature):
 
 
 def costs(network_of=translator.machine):
-    """Losses at the temperatures 0.5, 2 and 4 over the loss at 1, and sentences of 100 that go wrong at 4."""
+    """Return the losses at temperatures 0.5 and 2 over that at 1, and how many of 100 sentences are wrong at 4."""
     networks = [network_of(softmax=at(temperature)) for temperature in (1, 0.5, 2, 4)]
     one, half, twice, _ = (nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks)
     return half / one, twice / one, 100 * (1 - exact(networks[-1], unseen(LOSS_SENTENCES).first(100)))
 
 
-def test_other_temperatures_in_this_training():
+def test_loss_at_other_temperatures():
     lesson_says("| seed 0 | 2.6 times | 3.9 times | 14 |")
     assert costs() == pytest.approx((2.6, 3.9, 14), rel=0.04)
 
 
 @torch.no_grad()
-def test_no_target_lies_twenty_points_below_the_maximum():
+def test_every_target_scores_within_twenty_of_the_maximum():
     lesson_says("because no target is as much as 20 points below the maximum", "loss is 0.00009 instead of 0.00016")
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != translator.PAD
@@ -274,9 +271,9 @@ def test_no_target_lies_twenty_points_below_the_maximum():
 
 
 @pytest.mark.slow
-def test_other_temperatures_in_other_trainings():
+def test_loss_at_other_temperatures_in_other_training_runs():
     lesson_says("| seed 1 | 1.5 times | 2.9 times | 10 |", "| seed 2 | 5.2 times | 22 times | 18 |")
-    # A computer that rounds differently trains other networks from the same seeds, so each value has a range.
+    # Ranges, because rounding accumulates during training and differs between processors.
     for seed in (1, 2):
         half, twice, wrong = costs(functools.partial(trained_with, seed))
         assert 1.2 < half < 6 and 2 < twice < 30 and 5 < wrong < 22

@@ -1,10 +1,9 @@
-"""Lesson 0: the numbers its text promises, its figures and explorers, and its statements about tensors."""
+"""Lesson 0: the numbers in its text, its figures and explorers, and its statements about tensors."""
 
 import functools
 import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,10 +18,10 @@ from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.start_here import explore, figures
 from helpers.or_finished import stand_in_for
+from tests.conftest import ROOT
 from tests.lessons.lesson_text import SOLUTIONS, says
 
 LESSON = "00_start_here"
-ROOT = Path(__file__).parents[2]
 
 
 def notebook(folder):
@@ -30,7 +29,7 @@ def notebook(folder):
 
 
 def text_of(cell):
-    """All text that running a cell showed."""
+    """Return all text in the outputs of a cell."""
     shown = []
     for output in cell["outputs"]:
         parts = output.get("data", {}).get("text/plain", output.get("text", output.get("traceback", "")))
@@ -38,21 +37,21 @@ def text_of(cell):
     return "\n".join(shown)
 
 
-def test_printed_numbers_of_the_solution_notebook():
+def test_the_solution_notebook_prints_the_numbers_of_the_text():
     shown = "\n".join(text_of(cell) for cell in notebook("solutions") if cell["cell_type"] == "code")
     for expected in (
         "[[-2.,  0.,  4.],",
-        "[-1.,  0.,  0.]]",  # the square table, centered wrongly
+        "[-1.,  0.,  0.]]",  # the square table, centered along the wrong axis
         "[[3., 2.],",
         "[4., 1.]]",  # the Jacobian
         "tensor([0.3000, 0.4000])",
-        "tensor([0.3000, 0.4100])",  # promised and found
-        "tensor([11.,  4.]) tensor([11.,  4.])",  # the gradient, both ways
+        "tensor([0.3000, 0.4100])",  # predicted and found
+        "tensor([11.,  4.]) tensor([11.,  4.])",  # the gradient, computed in two ways
     ):
         assert expected in shown
 
 
-def test_one_deliberate_failure_is_named_and_does_not_stop_run_all():
+def test_the_deliberate_failure_is_explained_and_does_not_stop_run_all():
     cells = notebook("solutions")
     failing = [c for c in cells if any(o.get("output_type") == "error" for o in c.get("outputs", []))]
     assert ["".join(cell["source"]) for cell in failing] == ["check(twice=squared)"]
@@ -73,7 +72,7 @@ SHAPES = explore.SHAPES
 
 
 @pytest.mark.parametrize("a", SHAPES)
-def test_broadcasting_picture_says_what_torch_does(a):
+def test_the_broadcasting_figure_shows_what_torch_does(a):
     for b in SHAPES:
         alt = figures.broadcast_picture(a, b).alt
         try:
@@ -82,7 +81,7 @@ def test_broadcasting_picture_says_what_torch_does(a):
             assert "RuntimeError" in alt
 
 
-def test_figures_say_their_numbers():
+def test_figures_state_their_numbers():
     assert "21 22 23 24" in figures.outer_sum_picture().alt
     jacobian = figures.jacobian_picture().alt
     assert "(8.5, 9.5)" in jacobian and "(8.75, 9.75)" in jacobian
@@ -96,15 +95,15 @@ def test_transpose_and_view_agree_only_for_a_single_row_or_column(tokens, width)
     assert ("agree" in alt) == (min(tokens, width) == 1)
 
 
-def test_a_wrong_answer_does_not_have_all_of_no_points(monkeypatch, tmp_path):
-    """Nothing is graded in this lesson: zero of zero points are no praise."""
+def test_a_wrong_answer_is_not_praised_for_all_of_zero_points(monkeypatch, tmp_path):
+    """Nothing is graded in this lesson, so a wrong answer must not be praised for zero of zero points."""
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
     monkeypatch.setattr(session, "find_key", lambda *_: load_keys(LESSON)["twice"])
     with pytest.raises(CheckFailed, match="twice is not right yet"):
         session.check_one("twice", lambda x: x * x, {})
 
 
-def test_explorers_redraw(monkeypatch):
+def test_explorers_redraw_when_a_control_moves(monkeypatch):
     shown = []
     monkeypatch.setattr("helpers.widgets.panel.display", shown.append)
     monkeypatch.delenv("COURSE_STATIC_PAGE", raising=False)
@@ -120,7 +119,7 @@ def test_explorers_redraw(monkeypatch):
         assert page.value != before and words in page.value
 
 
-def test_the_bug_and_its_repair_are_shown_side_by_side(capsys):
+def test_the_bug_and_its_fix_are_shown_side_by_side(capsys):
     figures.compare_columns(lesson.swap_last_two)
     assert capsys.readouterr().out.splitlines() == [
         "published columns: 10 21,  11 30,  20 31",
@@ -128,7 +127,7 @@ def test_the_bug_and_its_repair_are_shown_side_by_side(capsys):
     ]
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 says = functools.partial(says, "00_start_here")
 
@@ -140,7 +139,7 @@ def test_view_and_transpose_agree_only_for_a_single_row_or_column():
         assert torch.equal(x.view(columns, rows), x.transpose(0, 1)) == (1 in (rows, columns))
 
 
-def test_one_vector_fails_with_length_and_attention_does_not():
+def test_one_vector_fails_on_long_sentences_and_attention_does_not():
     says(
         "With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean",
         "never falls below 97%. (The thin lines are three training runs each.)",
@@ -161,7 +160,7 @@ def test_one_vector_fails_with_length_and_attention_does_not():
     assert "with one vector 99, 96," in alt and "3 training runs" in alt
 
 
-def test_minutes_of_the_two_paths():
+def test_both_paths_take_as_long_as_the_text_says():
     says(
         "takes about 20 hours",
         "| core | 0 to 14 | 20 |",
@@ -186,7 +185,7 @@ def test_minutes_of_the_two_paths():
     assert abs(minutes - 8 * 60) < 30
 
 
-def test_which_of_the_two_pairs_of_shapes_works():
+def test_which_pairs_of_shapes_can_be_broadcast():
     says(
         "`(2, 5, 3, 4)` with `(2, 1, 1, 4)`, or `(2, 3, 4)` with `(2, 4)`",
         "The second pair fails, because flush right, `4` is paired with `4`, but then `3` is paired with `2`.",
@@ -198,14 +197,14 @@ def test_which_of_the_two_pairs_of_shapes_works():
     assert torch.broadcast_shapes((2, 3, 4), (2, 1, 4)) == (2, 3, 4)
 
 
-def test_four_columns_would_have_been_an_error():
+def test_with_four_columns_the_bug_raises_an_error():
     says("With four columns you would have been luckier, because PyTorch would have raised an error.")
     x = torch.zeros(3, 4)
     with pytest.raises(RuntimeError):
         x - x.mean(dim=-1)
 
 
-def test_neither_copies_and_writing_shows_through():
+def test_view_and_transpose_do_not_copy_and_clone_does():
     says("Neither `view` nor `transpose` copies anything", "and `y.clone()` makes a copy that you may write into")
     x = torch.zeros(2, 3)
     for y in (x.view(3, 2), x.transpose(0, 1), x):
@@ -215,7 +214,7 @@ def test_neither_copies_and_writing_shows_through():
     assert not x.any()
 
 
-def test_bool_tensors_are_summed_and_not_averaged():
+def test_bool_tensors_have_a_sum_and_no_mean():
     says("You can sum a bool tensor, where True counts as 1, but you can't average it")
     above = torch.tensor([1.0, 3.0]) > 2
     assert above.sum().item() == 1
@@ -223,7 +222,7 @@ def test_bool_tensors_are_summed_and_not_averaged():
         above.mean()
 
 
-def test_what_waits_for_an_answer_and_what_does_not(capsys):
+def test_only_the_induction_figure_waits_for_the_learners_answer(capsys):
     says("Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it")
 
     def swap_last_two(x):
@@ -235,10 +234,10 @@ def test_what_waits_for_an_answer_and_what_does_not(capsys):
     for path in SOLUTIONS.glob("*/[01]*.py"):
         needed = re.findall(r"or_finished\((\w+)\)", path.read_text(encoding="utf-8"))
         missing |= {name for name in needed if stand_in_for(path.stem, name) is None}
-    assert missing == {"induction_head"}  # its figure draws the learner's own weights
+    assert missing == {"induction_head"}  # its figure needs the learner's own weights
 
 
-def test_a_second_backward_adds():
+def test_a_second_backward_adds_to_the_gradient():
     says(
         "The `backward()` of a second loss **adds** to `.grad`, which",
         "`f(x0).backward(torch.tensor([1.0, 2.0]))` does what",

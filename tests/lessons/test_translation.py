@@ -1,5 +1,5 @@
-"""Lesson 11: its functions and their measure, the trained translator on sentences that it has not seen, the numbers
-that its text says."""
+"""Lesson 11: its functions, the score of translations, the trained translator on unseen sentences, and the numbers in
+its text."""
 
 import functools
 import inspect
@@ -33,28 +33,24 @@ from tests.draws import pictures_of
 from tests.judged import made_key, verdict_of
 from tests.lessons.lesson_text import text_of
 
-torch.set_num_threads(1)
 LESSON = "11_translation"
 
 
-# ---------------------------------------------------------------- the functions
-
-
-def test_the_smoothed_loss_on_paper():
+def test_values_of_the_smoothed_loss():
     q = torch.tensor([0.92, 0.02, 0.02, 0.02, 0.02], dtype=torch.float64)
-    least = blocks.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
-    assert least.item() == pytest.approx(0.39, abs=0.005)
+    lowest = blocks.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
+    assert lowest.item() == pytest.approx(0.39, abs=0.005)
     assert figures.best_smoothed(0.1, 194)[2] == pytest.approx(0.85, abs=0.005)
     _, lead, _ = figures.best_smoothed(0.1, 194)
     logits = torch.zeros(1, 194, dtype=torch.float64)
     logits[0, 7] = lead
     at_best = blocks.label_smoothed_loss(logits.requires_grad_(), torch.tensor([7]), 0.1, 0)
     assert at_best.item() == pytest.approx(figures.best_smoothed(0.1, 194)[2])
-    assert torch.autograd.grad(at_best, logits)[0].abs().max() < 1e-9  # nothing left to gain
+    assert torch.autograd.grad(at_best, logits)[0].abs().max() < 1e-9  # a minimum
 
 
-def test_bleu_is_sacrebleus():
-    """Numbers of sacrebleu 2.6.0 with tokenize="none", smooth_method="none"; 1,500 random corpora agreed to 1e-13."""
+def test_bleu_equals_that_of_sacrebleu():
+    """Values of sacrebleu 2.6.0 with tokenize="none", smooth_method="none"; 1,500 random corpora agreed to 1e-13."""
     candidates = ["le chat mange une pomme rouge", "la belle pomme", "un chien mange le chat"]
     references = ["le chat mange une belle pomme rouge", "la belle pomme rouge", "un chien mange le chien"]
     assert blocks.corpus_bleu(candidates, references) == pytest.approx(57.228085661390764)
@@ -65,7 +61,7 @@ def test_bleu_is_sacrebleus():
     assert blocks.corpus_bleu(*split) == blocks.corpus_bleu(candidates, references)
 
 
-def test_bleu_on_paper_and_at_its_ends():
+def test_bleu_of_short_equal_and_empty_texts():
     bleu = blocks.corpus_bleu
     assert bleu(["une pomme rouge est beau"], ["une pomme rouge est belle"]) == pytest.approx(66.9, abs=0.05)
     assert bleu(["a b c d e"], ["a b c d e"]) == 100.0
@@ -76,28 +72,25 @@ def test_bleu_on_paper_and_at_its_ends():
     assert 49.9 < min(scores) < max(scores) < 85  # quiz 11.3
 
 
-# ---------------------------------------------------------------- answers that learners write
-
-
 def judge(name, answer):
     return verdict_of(LESSON, name, answer, 7, points=20, lesson=LESSON)
 
 
-def test_a_rate_is_shown_as_a_rate():
-    said = as_text(judge("noam_lr", lambda step, d_model, warmup: d_model**-0.5))
-    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())
-    assert 0 < want < 0.01 and got == 0.125 and "with noam_lr(" in said
+def test_messages_show_a_learning_rate_with_all_its_digits():
+    message = as_text(judge("noam_lr", lambda step, d_model, warmup: d_model**-0.5))
+    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", message).groups())
+    assert 0 < want < 0.01 and got == 0.125 and "with noam_lr(" in message
 
 
 @pytest.mark.parametrize(("change", "passes"), [(2e-7, True), (3e-6, False)])
-def test_rates_are_compared_by_their_ratio(change, passes):
+def test_learning_rates_are_compared_by_their_ratio(change, passes):
     def nearly(step, d_model, warmup):
         return (1 + change) * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
     assert judge("noam_lr", nearly).passed == passes
 
 
-# ---------------------------------------------------------------- the measure
+# ---------------------------------------------------------------- the score of translations
 
 
 def exercise(name):
@@ -107,7 +100,7 @@ def exercise(name):
 def judged(answer, seed=3):
     key = made_key(LESSON, "translate", seed, points=22)
     truth = dict(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
-    number = {sentence: i for i, sentence in enumerate(reversed(truth))}  # 598 is the one that comes twice
+    number = {sentence: i for i, sentence in enumerate(reversed(truth))}  # sentence 598 occurs twice
 
     def translate(sentences):
         return [answer(truth.get(s, ""), number.get(s, 0)) for s in sentences]
@@ -120,7 +113,7 @@ def judged(answer, seed=3):
     [
         (lambda french, i: french, 22, True, None),
         (lambda french, i: "non" if i < 3 else french, 22, True, None),
-        (lambda french, i: "non" if i < 6 else french, 22, False, None),  # 99%: all points, no tick yet
+        (lambda french, i: "non" if i < 6 else french, 22, False, None),  # 99%: all points, but not passed
         (lambda french, i: "non" if i < 150 else french, 11, False, None),
         (lambda french, i: "non" if i < 301 else french, 0, False, None),
         (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
@@ -135,13 +128,13 @@ def judged(answer, seed=3):
         (lambda french, i: "", 0, False, "not_trained"),
     ],
 )
-def test_translations_are_paid_by_how_many_are_exact(answer, points, passed, mistake):
+def test_points_depend_on_the_number_of_exact_translations(answer, points, passed, mistake):
     verdict = judged(answer)
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
     assert "of 600 unseen sentences exactly right" in verdict.parts[0].name
 
 
-def test_translations_in_another_order_are_called_so_and_one_is_shown():
+def test_translations_in_another_order_are_named_and_one_is_shown():
     truth = [f"le chat {i}" for i in range(8)]
     measured = check_11.exact_translations([truth], [truth[::-1]])
     assert measured.mistake == "another_order" and not measured.share
@@ -149,7 +142,7 @@ def test_translations_in_another_order_are_called_so_and_one_is_shown():
     assert check_11.exact_translations([truth], [truth]).words == "8 of 8 unseen sentences exactly right"
 
 
-machine = None  # the model that the answers below ask
+machine = None  # the model that the answers below use
 
 
 @functools.lru_cache(maxsize=1)
@@ -157,18 +150,18 @@ def measured_cases():
     return exercise("translate").cases(Draw(5))
 
 
-def written(sentences, steps=24, cut=True, least=0, beside=0, squeezed=False, bar=(), tail=False):
-    """Greedy translations by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
+def written(sentences, steps=24, cut=True, eos_not_before=0, rank=0, squeezed=False, barred=(), drop_last=False):
+    """Translate greedily by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
     src = translator.source_batch(sentences)
     memory, tgt = machine.encode(src), torch.full((len(src), 1), BOS)
     while tgt.shape[1] < min(translator.MAX_LEN, steps + 1 or src.shape[1] + 1) and not (tgt == EOS).any(1).all():
         logits = machine.decode(tgt, memory, src)[:, -1].clone()
-        logits[:, EOS] -= 1e9 * (tgt.shape[1] <= least)
-        logits[:, list(bar)] -= 1e9
-        following = logits.topk(beside + 1).indices[:, -1:]
+        logits[:, EOS] -= 1e9 * (tgt.shape[1] <= eos_not_before)
+        logits[:, list(barred)] -= 1e9
+        following = logits.topk(rank + 1).indices[:, -1:]
         tgt = torch.cat([tgt, following], dim=1)
     rows = (tgt.squeeze() if squeezed else tgt)[:, 1:].tolist()
-    rows = [row if EOS in row or not tail else row[:-1] for row in rows]
+    rows = [row if EOS in row or not drop_last else row[:-1] for row in rows]
     rows = [row[: [*row, EOS].index(EOS)] if cut else [i for i in row if i > EOS] for row in rows]
     french = list(translator.french)
     return [" ".join(french[i] for i in row) for row in rows]
@@ -179,27 +172,27 @@ def written(sentences, steps=24, cut=True, least=0, beside=0, squeezed=False, ba
     [
         ({}, 1, None),
         ({"cut": False}, 0.5, "goes_on_after_the_end"),
-        ({"least": 3}, 0.5, "eos_put_off"),
-        ({"least": 1}, 0.5, "eos_put_off"),
-        ({"bar": (PAD, BOS)}, 0.5, "not_the_likeliest"),
+        ({"eos_not_before": 3}, 0.5, "eos_put_off"),
+        ({"eos_not_before": 1}, 0.5, "eos_put_off"),
+        ({"barred": (PAD, BOS)}, 0.5, "not_the_likeliest"),
         ({"steps": -1}, 0.5, "cut_short"),
         ({"steps": 20}, 0.5, "cut_short"),
-        ({"tail": True}, 0.5, "cut_without_eos"),
-        ({"beside": 1}, 0, "not_the_likeliest"),
+        ({"drop_last": True}, 0.5, "cut_without_eos"),
+        ({"rank": 1}, 0, "not_the_likeliest"),
     ],
 )
-def test_models_with_scripts_see_what_the_trained_one_hides(way, share, mistake, monkeypatch):
+def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, share, mistake, monkeypatch):
     monkeypatch.setitem(globals(), "machine", translator.machine())
     cases = measured_cases()
     english, french = cases[0].args[0][:40], cases[0].truth[:40]
-    longer = {a: b for a, b in zip(english, french, strict=True) if len(a.split()) == len(b.split())}  # hides a limit
+    longer = {a: b for a, b in zip(english, french, strict=True) if len(a.split()) == len(b.split())}
     answer = functools.partial(written, **way)
     scripts = check_11.with_scripts(functools.update_wrapper(answer, written), cases[-1].args, {})[0]
     score = check_11.exact_translations([list(longer.values()), cases[-1].truth], [answer(list(longer)), scripts])
     assert (score.share, score.passed, score.mistake) == (share, mistake is None, mistake)
 
 
-def test_a_sentence_by_itself_comes_out_as_among_others(monkeypatch):
+def test_a_single_sentence_is_translated_as_in_a_batch(monkeypatch):
     monkeypatch.setitem(globals(), "machine", translator.machine())
     cases = measured_cases()
     (text,), truth = cases[1].args[0], cases[1].truth
@@ -216,7 +209,7 @@ def test_a_sentence_by_itself_comes_out_as_among_others(monkeypatch):
         written([text], squeezed=True)
 
 
-def test_all_points_do_not_stand_beside_not_right_yet(capsys, monkeypatch):
+def test_all_points_without_a_pass_are_explained(capsys, monkeypatch):
     verdict = judged(lambda french, i: "non" if i < 6 else french)
     assert "which is worth all points; the check asks for 99.5%" in verdict.parts[0].name
     monkeypatch.setattr(session, "verdict_on", lambda key, answer: verdict)
@@ -225,7 +218,7 @@ def test_all_points_do_not_stand_beside_not_right_yet(capsys, monkeypatch):
         session.check_one("translate", written, {})
 
 
-def test_or_finished_in_an_answer_hands_on_the_learners_own():
+def test_or_finished_in_an_answer_calls_the_learners_function():
     def by_or_finished(cross_weights):
         return or_finished(by_or_finished_alignment)(cross_weights)
 
@@ -236,11 +229,11 @@ def test_or_finished_in_an_answer_hands_on_the_learners_own():
         return or_finished(alignment)(cross_weights)
 
     assert judge("alignment", by_or_finished).passed
-    assert judge("alignment", alignment).mistake == "raises"  # it calls itself, and gets no finished part
+    assert judge("alignment", alignment).mistake == "raises"  # it calls itself instead of the finished function
 
 
 @pytest.mark.full
-def test_the_judges_sentences_hold_what_training_never_says():
+def test_each_sentence_of_the_grader_has_a_description_that_training_lacks():
     case = exercise("translate").cases(Draw(5))[0]
     described = {pair for p in corpus.training_pairs() for pair in p.described}
     for english, french in zip(case.args[0], case.truth, strict=True):
@@ -253,7 +246,7 @@ def test_the_judges_sentences_hold_what_training_never_says():
 
 @pytest.fixture(scope="module")
 def trained(executed_solution, executed_folder):
-    """The solution notebook, run, and the model that it trained."""
+    """The executed solution notebook, and the model that it trained."""
     notebook = executed_solution(LESSON)
     model = Transformer(*translator.SIZES)
     load_into(model, executed_folder / f"{LESSON}.kept" / "translator.safetensors")
@@ -264,7 +257,7 @@ def outputs(notebook):
     return [str(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right_words(trained):
+def test_the_translator_is_exact_on_2000_unseen_sentences_and_aligns_their_words(trained):
     _, model = trained
     pairs = corpus.sentence_pairs(2000, random.Random(411), unseen=True)
     batch = evaluation.as_batch(pairs)
@@ -278,7 +271,7 @@ def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right
     assert hits / total >= 0.9
 
 
-def test_the_notebook_says_what_it_promises(trained):
+def test_the_executed_notebook_prints_the_promised_numbers(trained):
     notebook, _ = trained
     text = " ".join(outputs(notebook))
     assert "1000 of 1000 new words are reversed correctly" in text
@@ -287,8 +280,8 @@ def test_the_notebook_says_what_it_promises(trained):
     share = float(re.search(r"aligned with the word that they come from: ([\d.]+)%", text)[1])
     assert share >= 90
     loss = float(re.search(r"training the translator .*?loss ([\d.]+)", text)[1])
-    assert "la vieille femme peint souvent une maison blanche en septembre" in text  # said while it learned
-    assert 0.85 < loss < 0.90  # a little above the entropy of the smoothed target
+    assert "la vieille femme peint souvent une maison blanche en septembre" in text  # printed during training
+    assert 0.85 < loss < 0.90  # slightly above the entropy of the smoothed target
     assert "greedy equals a beam of 1: True" in text
     numbers, words = map(
         float, re.search(r"correlation (-?[\d.]+); cosines of English words: correlation ([\d.]+)", text).groups()
@@ -297,8 +290,8 @@ def test_the_notebook_says_what_it_promises(trained):
 
 
 @pytest.mark.full
-def test_training_fits_into_a_minute():
-    """Processor time of 60 steps of the lesson's size, scaled to all of them."""
+def test_training_takes_less_than_a_minute():
+    """Measures the processor time of 30 steps of the lesson's size and scales it to all steps."""
     torch.manual_seed(0)
     model, generator, pairs = Transformer(*translator.SIZES), random.Random(0), corpus.training_pairs()[:2000]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -318,7 +311,7 @@ def test_training_fits_into_a_minute():
     assert (time.process_time() - start) / 30 * steps < 60
 
 
-def test_where_the_translator_looks_is_drawn(trained):
+def test_the_explorer_draws_cross_attention_of_any_sentence(trained):
     _, model = trained
     looks = pictures_of(explore.looks, model)
     alts = [looks(i).alt for i in range(8)]
@@ -330,14 +323,14 @@ def test_where_the_translator_looks_is_drawn(trained):
     assert "“ma jeune reine oublie souvent la porte bleue”: exactly right" in typed
     assert "there is no reference" in looks(0, "jane visits a red apple").alt
     assert "does not know the word 'yung'" in looks(0, "my yung queen").alt
-    assert looks(1, "my yung queen").alt == alts[1]  # the slider was moved after it
+    assert looks(1, "my yung queen").alt == alts[1]  # the slider was moved afterwards
     named = Transformer(*translator.SIZES)
-    named.words = named.unembed  # other names: nothing can be laid side by side, and nothing breaks
+    named.words = named.unembed  # with other names the figure has nothing to compare, but does not fail
     del named.blocks
     assert "other names" in figures.beside(named).alt
 
 
-def test_a_model_with_other_names_shows_its_weights_too(trained):
+def test_a_model_with_other_names_also_shows_its_attention(trained):
     _, model = trained
 
     class Own(torch.nn.Module):
@@ -355,19 +348,16 @@ def test_a_model_with_other_names_shows_its_weights_too(trained):
     mine = figures.cross_weights(Own(), batch.src, batch.tgt_in)
     assert torch.equal(mine, figures.cross_weights(model, batch.src, batch.tgt_in))
     same_width = evaluation.as_batch([corpus.translate("jane visits africa in september")])
-    src = torch.cat([same_width.src, torch.zeros(1, 2, dtype=torch.long)], dim=1)  # as wide as the target
+    src = torch.cat([same_width.src, torch.zeros(1, 2, dtype=torch.long)], dim=1)  # as long as the target
     weights = figures.cross_weights(model, src, same_width.tgt_in)
     assert weights.shape[-2:] == (7, 7) and not weights[..., 5:].any()
-
-
-# ---------------------------------------------------------------- what the text says of measured runs
 
 
 def ends(kind, name):
     return [run["curve"][-1] for run in RUNS[kind][name]]
 
 
-def test_what_is_said_of_the_warm_up():
+def test_effect_of_the_warm_up():
     text = text_of(LESSON)
     assert sum(len(runs) for kind in RUNS.values() for runs in kind.values()) == 18
     assert [round(x, 2) for x in ends("warmup", "0.005, 60")] == [0.15, 0.20]
@@ -378,7 +368,7 @@ def test_what_is_said_of_the_warm_up():
     assert round(ends("start", "1.0")[0], 2) == 0.49 and "0.15 instead of 0.49 at step 150" in text
 
 
-def test_what_is_said_of_trainings_that_go_wrong():
+def test_learning_rates_and_messages_of_failed_training_runs():
     text = text_of(LESSON)
     rate = lambda step: 0.3 * blocks.noam_lr(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
     assert "return 0.3 * schedule(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
@@ -388,7 +378,7 @@ def test_what_is_said_of_trainings_that_go_wrong():
     assert RUNS["broken"]["mask leaks"][0]["writes"].split() == ["le"] * 11
 
 
-def test_what_is_said_of_smoothing():
+def test_effect_of_label_smoothing():
     runs, text = RUNS["smoothing"], text_of(LESSON)
     assert [run["exact"] for run in runs["0.0"]] == [0.985, 0.985]
     assert [run["exact"] for run in runs["0.1"]] == [0.99, 0.98]
@@ -397,13 +387,13 @@ def test_what_is_said_of_smoothing():
     assert round(mean("0.0", "certainty"), 2) == 0.99 and round(mean("0.1", "certainty"), 2) == 0.88
 
 
-def test_what_is_said_of_broken_trainings_and_of_beams():
+def test_effects_of_bugs_in_training_and_of_beams():
     text, broken = text_of(LESSON), {name: runs[0] for name, runs in RUNS["broken"].items()}
     leak, right = broken["mask leaks"], broken["right"]
     assert round(leak["nats"], 3) == 0.016 and round(leak["accuracy"], 3) == 0.999 and leak["exact"] == 0
     assert round(right["nats"], 2) == 0.10 and right["exact"] == 0.88
     assert 5 < right["nats"] / leak["nats"] < 7.5 and "a sixth of the correct run's loss" in text
-    assert broken["not shifted"]["curve"][6] < 0.05  # after seventy steps
+    assert broken["not shifted"]["curve"][6] < 0.05  # after 70 steps
     assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
     alt = figures.broken_trainings().alt
     assert all(run["writes"] in alt for run in broken.values())
@@ -414,7 +404,7 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
 
 
 @pytest.mark.full
-def test_what_is_said_of_the_language():
+def test_sizes_of_the_language_and_the_translator():
     assert len(corpus.english_words()) == 165 and len(corpus.french_words()) == 191
     assert "165 English and 191 French words (194 with" in text_of(LESSON)
     assert len(corpus.training_pairs()) == 20_000 and len(corpus.unseen_pairs()) == 500
@@ -424,18 +414,16 @@ def test_what_is_said_of_the_language():
 
 
 @pytest.mark.full
-def test_pictures_say_their_numbers():
+def test_figures_state_their_numbers():
     assert "l' from africa" in figures.word_by_word().alt and "blanche from white" in figures.word_by_word().alt
     assert "tgt_out: jane dort <eos> <pad>" in figures.batch_of_three().alt
     assert "peak 0.01614 at step 60" in pictures_of(explore.rates)(60, 64).alt
     smoothed = pictures_of(explore.smoothed_target)
     assert "a loss of 0.85 nats" in smoothed(0.1).alt and "infinite margin" in smoothed(0.0).alt
-    for picture in (figures.warm_ups(), figures.with_and_without_smoothing(), figures.broken_trainings()):
-        assert picture.html()
     assert {"rates", "smoothed_target", "looks"} <= set(dir(explore))
 
 
-def test_live_counts_and_prints_one_line(capsys):
+def test_live_plot_counts_steps_and_prints_one_line(capsys):
     live = Live(4, "counting")
     seen = []
     for step in live:
@@ -448,7 +436,7 @@ def test_live_counts_and_prints_one_line(capsys):
     assert smoothed([1.0, 3.0, 5.0], 2) == [1.0, 2.0, 4.0]
 
 
-def test_live_keeps_what_is_new_among_what_it_is_told(capsys):
+def test_live_plot_keeps_only_new_sentences(capsys):
     words = iter(["", "le", "le", "le chat", "le chat"])
     live = Live(33, "learning", says=lambda: next(words))
     for _ in live:

@@ -1,4 +1,4 @@
-"""What lesson 11 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
+"""The claims of lesson 11, measured again; the lesson has to contain each sentence that is quoted here."""
 
 import functools
 import random
@@ -18,20 +18,15 @@ from helpers.course import course
 from helpers.lessons.translation import figures, own
 from helpers.lessons.translation.figures import RUNS
 from helpers.translator import BOS, EOS, PAD, english, evaluation, french
-from tests.lessons.lesson_text import text_of
+from tests.lessons.lesson_text import says
 from tests.mutation_score import accepted_variants
 
-torch.set_num_threads(1)
 LESSON = "11_translation"
+says = functools.partial(says, LESSON)
 
 
-@pytest.fixture(scope="module")
-def text():
-    return text_of(LESSON)
-
-
-def test_how_often_words_change_places(text):
-    assert "In a third of them the word order differs from the English at two or three points" in text
+def test_how_often_the_word_order_changes():
+    says("In a third of them the word order differs from the English at two or three points")
     pairs = corpus.unseen_pairs()
     assert sum(pair.reorderings in (2, 3) for pair in pairs) / len(pairs) == pytest.approx(1 / 3, abs=0.01)
 
@@ -39,34 +34,34 @@ def test_how_often_words_change_places(text):
         links = list(enumerate(pair.alignment))
         return sum(any((i - j) * (s - t) < 0 for j, t in links) for i, s in links)
 
-    assert sum(moved(pair) >= 2 for pair in pairs) / len(pairs) > 0.7  # what the sentence must not say
+    assert sum(moved(pair) >= 2 for pair in pairs) / len(pairs) > 0.7  # a claim that would be wrong
 
 
-def test_smoothing_costs_plain_loss(text):
-    assert "ten and seventeen times as high (0.14 and 0.13 instead of 0.014 and 0.0075)" in text
+def test_smoothing_raises_the_plain_loss():
+    says("ten and seventeen times as high (0.14 and 0.13 instead of 0.014 and 0.0075)")
     smooth, plain = ([run["nats"] for run in RUNS["smoothing"][share]] for share in ("0.1", "0.0"))
     assert [round(a / b) for a, b in zip(smooth, plain, strict=True)] == [17, 10]
     assert [round(x, 2) for x in smooth] == [0.13, 0.14] and plain == [0.0075, 0.0144]
 
 
 @pytest.mark.full
-def test_three_ways_to_change_the_numbers(text):
+def test_three_changes_of_the_weights_leave_the_translator_unchanged():
     found = figures.same_machine_numbers()
     nats, exact = zip(*found.values(), strict=True)
     assert exact[:3] == (1, 1, 1) and max(nats[:3]) - min(nats[:3]) < 1e-6
     assert exact[3] == 0 and nats[3] == pytest.approx(3.3, abs=0.05)
-    assert "a loss of 3.3 nats per word instead of 0.0002" in text
+    says("a loss of 3.3 nats per word instead of 0.0002")
 
 
 @pytest.mark.full
-def test_sorted_apart_still_hears_the_english(text):
-    assert "with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35" in text
-    assert "39% in batches of 32, a fifth in batches of 64" in text
+def test_with_wrongly_sorted_pairs_the_model_still_uses_the_english():
+    says("with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35")
+    says("39% in batches of 32, a fifth in batches of 64")
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
     assert run["writes"] in figures.broken_trainings().alt and round(run["curve"][-1], 1) == 2.2
     draw, pairs = random.Random(0), corpus.training_pairs()
-    for size, share in ((32, 0.39), (64, 0.21)):  # chance alone: 1 of 32, 1 of 64
+    for size, share in ((32, 0.39), (64, 0.21)):  # by chance 1 of 32 and 1 of 64
         same = 0
         for _ in range(100):
             batch = figures.evaluation.as_batch(draw.sample(pairs, size))
@@ -80,17 +75,17 @@ GENDERS |= {feminine: masculine for masculine, feminine in GENDERS.items()}
 
 
 @torch.no_grad()
-def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
-    assert "the gender stays right in about 95% of the cases" in text
-    assert "If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%" in text
+def test_the_gender_of_an_article_comes_mostly_through_the_encoder():
+    says("the gender stays right in about 95% of the cases")
+    says("If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%")
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch, network, places = evaluation.as_batch(pairs), translator.machine(), []
     for i, pair in enumerate(pairs):
         words = pair.english.split()
-        for row, (said, place) in enumerate(zip(pair.french.split(), pair.alignment, strict=True)):
-            noun = next((n for n in range(place + 1, len(words)) if words[n] in lexicon.NOUNS), None)
-            if said in GENDERS and words[place] in (*lexicon.DETERMINERS, "an") and noun is not None:
-                places.append((i, row, noun, french[said], french[GENDERS[said]]))
+        for row, (article, position) in enumerate(zip(pair.french.split(), pair.alignment, strict=True)):
+            noun = next((n for n in range(position + 1, len(words)) if words[n] in lexicon.NOUNS), None)
+            if article in GENDERS and words[position] in (*lexicon.DETERMINERS, "an") and noun is not None:
+                places.append((i, row, noun, french[article], french[GENDERS[article]]))
 
     def right():
         logits = network(batch.src, batch.tgt_in)
@@ -114,8 +109,8 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
 
 @pytest.mark.full
 @torch.no_grad()
-def test_a_wider_beam_brings_the_courses_machine_nothing(text):
-    assert "for ten unseen sentences, the course's translator writes the same with a beam of 4." in text
+def test_a_wider_beam_gives_the_same_translations():
+    says("for ten unseen sentences, the course's translator writes the same with a beam of 4.")
     network = translator.machine()
     for pair in corpus.unseen_pairs()[:10]:
         src = batch_of([pair.english])
@@ -126,9 +121,9 @@ def test_a_wider_beam_brings_the_courses_machine_nothing(text):
 
 
 @pytest.mark.slow
-def test_words_longer_than_those_it_has_seen_are_not_reversed(text):
-    assert "With nine letters and more, none is correct" in text
-    assert "correct in 0, 1, 28 and 46% of the cases, in four runs" in text
+def test_words_longer_than_those_of_training_are_not_reversed():
+    says("With nine letters and more, none is correct")
+    says("correct in 0, 1, 28 and 46% of the cases, in four runs")
     for seed, two in ((0, 0.01), (1, 0.28)):
         draw = random.Random(seed)
 
@@ -162,10 +157,7 @@ def test_words_longer_than_those_it_has_seen_are_not_reversed(text):
         assert right[2] / 200 == pytest.approx(two, abs=0.1)
 
 
-# ---------------------------------------------------------------- the learner's own Transformer
-
-
-def test_the_learners_transformer_is_trained_if_it_passes(capsys):
+def test_the_learners_transformer_is_trained_if_it_passes_the_check(capsys):
     mine = next(form for form in accepted_variants("10_decoder_block")["Transformer"])
     assert own.transformer({"Transformer": mine}) is mine
     assert "your own Transformer" in capsys.readouterr().out
@@ -173,7 +165,7 @@ def test_the_learners_transformer_is_trained_if_it_passes(capsys):
     assert "the course's Transformer. Paste yours" in capsys.readouterr().out
 
 
-def test_a_transformer_that_does_not_pass_is_not_trained(capsys):
+def test_a_transformer_that_does_not_pass_is_replaced(capsys):
     class Transformer(nn.Module):
         def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
             super().__init__()
@@ -182,8 +174,6 @@ def test_a_transformer_that_does_not_pass_is_not_trained(capsys):
     assert own.transformer({"Transformer": Transformer}) is blocks.Transformer
     assert "Yours does not pass lesson 10's check" in capsys.readouterr().out
 
-
-# ---------------------------------------------------------------- eos is heard
 
 words_of = {index: word for word, index in french.items()}
 model = Transformer(*translator.SIZES)
@@ -195,33 +185,33 @@ def batch_of(sentences):
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
 
 
-def hears_eos(sentences, first=BOS, masked=True):
-    """All rows at once; each is cut at its first eos when all are done. first: what the target begins with; the
-    course's own model does not mind eos. masked: False, and the source's padding is heard."""
+def greedy_until_eos(sentences, first=BOS, masked=True):
+    """Translate all sentences at once and cut each at its first eos. `first` begins the target; the course's model
+    also works with eos there. Without `masked`, attention includes the padding of the source."""
     src, tgt = batch_of(sentences), torch.full((len(sentences), 1), first)
     with torch.no_grad():
         memory = model.encode(src)
-        heard = src if masked else torch.ones_like(src)
+        visible = src if masked else torch.ones_like(src)
         while tgt.shape[1] < 24 and not (tgt[:, 1:] == EOS).any(dim=1).all():
-            tgt = torch.cat([tgt, model.decode(tgt, memory, heard)[:, -1:].argmax(-1)], dim=1)
+            tgt = torch.cat([tgt, model.decode(tgt, memory, visible)[:, -1:].argmax(-1)], dim=1)
     rows = [[*row[1:], EOS] for row in tgt.tolist()]
     return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
 
 
 def from_eos(sentences):
-    return hears_eos(sentences, EOS)
+    return greedy_until_eos(sentences, EOS)
 
 
-def asks_without_the_mask(sentences):
-    return hears_eos(sentences, masked=False)
+def without_the_source_mask(sentences):
+    return greedy_until_eos(sentences, masked=False)
 
 
 def one_by_one(sentences):
-    return [hears_eos([text])[0] for text in sentences]
+    return [greedy_until_eos([text])[0] for text in sentences]
 
 
 def with_helpers(sentences):
-    """By a finished search over a step of its own, as lesson 10 has it."""
+    """Use the finished greedy search with a step of its own, as in lesson 10."""
 
     def search(text):
         src = batch_of([text])
@@ -232,21 +222,21 @@ def with_helpers(sentences):
         return [" ".join(words_of[i] for i in search(text) if i > EOS) for text in sentences]
 
 
-by_hand = {}  # English to French, in place of a grammar that somebody has written
+by_hand = {}  # English to French, instead of a grammar
 
 
 def by_rules(sentences):
     return [by_hand.get(text, "je ne sais pas") for text in sentences]
 
 
-def by_rules_for_show(sentences):
-    hears_eos(sentences)
+def by_rules_after_running_the_model(sentences):
+    greedy_until_eos(sentences)
     return by_rules(sentences)
 
 
 @functools.cache
 def forty_sentences():
-    """The key of `translate`, on forty sentences."""
+    """Return the key of `translate` with forty sentences."""
     listed = load_answer_key(course(), course().lesson(LESSON)).exercises
     exercise = next(item for item in listed if item.name == "translate")
     with pytest.MonkeyPatch.context() as patch:
@@ -257,16 +247,16 @@ def forty_sentences():
 @pytest.mark.parametrize(
     ("answer", "points", "mistake"),
     [
-        (hears_eos, 22, None),
+        (greedy_until_eos, 22, None),
         (one_by_one, 22, None),
         (with_helpers, 22, None),
         (from_eos, 11, "does_not_begin_with_bos"),
-        (asks_without_the_mask, 0, "says_too_much"),
-        (by_rules_for_show, 0, "model_not_repeated"),
-        (by_rules, 22, None),  # the grader flags it: no model ran
+        (without_the_source_mask, 0, "says_too_much"),
+        (by_rules_after_running_the_model, 0, "model_not_repeated"),
+        (by_rules, 22, None),  # the grader flags it, because no model ran
     ],
 )
-def test_an_answer_says_what_the_model_says_until_its_eos(answer, points, mistake):
+def test_an_answer_has_to_return_the_models_words_until_eos(answer, points, mistake):
     key = forty_sentences()
     by_hand.update(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
     verdict = decide(key, observe_all(answer, key.cases, key.facts))
