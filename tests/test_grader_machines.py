@@ -1,4 +1,4 @@
-"""In the grader as at home: another device, switches left on and imports cost no points."""
+"""The grader does as the notebook: a GPU that it lacks, switches that were left on, and imports cost no points."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def judged(judge, *sources):
 
 
 def some(sources: dict[str, str]) -> list:
-    """Each as a parameter, by its name; every second one is for `make test-all`."""
+    """The sources as parameters with their names as ids. Every second one runs only in `make test-all`."""
     return [
         pytest.param(source, id=name, marks=pytest.mark.full if number % 2 else ())
         for number, (name, source) in enumerate(sources.items())
@@ -44,7 +44,7 @@ LEFT_ON = {
 
 
 @pytest.mark.parametrize("source", some(LEFT_ON))
-def test_what_was_left_on_costs_nothing(judge, source):
+def test_a_switch_that_was_left_on_costs_no_points_in_the_grader(judge, source):
     verdict = judged(judge, source, RIGHT).verdicts["scaled_scores"]
     assert verdict.passed, verdict.message
 
@@ -70,14 +70,14 @@ ON_A_GPU = {
 
 
 @pytest.mark.parametrize("source", some(ON_A_GPU))
-def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
+def test_a_missing_device_is_replaced_by_the_cpu_and_flagged(judge, source):
     graded = judged(judge, source)
     assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message
     assert [flag for flag in graded.flags if "which is not here; it ran on the processor" in flag]
     assert not graded.errors
 
 
-def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(judge):
+def test_seeding_a_missing_device_is_not_flagged_and_using_it_is(judge):
     seeds = "torch.manual_seed(3)\ntorch.cuda.manual_seed_all(3)\ntorch.backends.cudnn.deterministic = True\n"
     seeds += "with torch.random.fork_rng():\n    torch.rand(2)"
     graded = judged(judge, seeds, RIGHT)
@@ -89,13 +89,13 @@ def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(jud
 
 
 @pytest.mark.parametrize("asked", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
-def test_who_asks_first_whether_it_is_there_has_no_flag(judge, asked):
+def test_code_that_first_asks_whether_a_device_exists_is_not_flagged(judge, asked):
     kind = "mps" if "mps" in asked else "cuda"
     graded = judged(judge, f'device = "{kind}" if {asked} else "cpu"\n' + RIGHT)
     assert graded.verdicts["scaled_scores"].passed and graded.flags == []
 
 
-def test_what_imports_torchs_compiler_is_in_time(judge):
+def test_an_answer_that_imports_torchs_compiler_stays_within_the_time_limit(judge):
     answer = (
         "from torch.utils.flop_counter import FlopCounterMode\ndef scaled_scores(Q, K):\n"
         "    with FlopCounterMode(display=False):\n        found = Q @ K.mT\n"
@@ -105,7 +105,7 @@ def test_what_imports_torchs_compiler_is_in_time(judge):
     assert found.verdicts["scaled_scores"].passed and not found.errors and found.flags == []
 
 
-def test_an_object_in_place_of_a_class_is_named(judge):
+def test_an_instance_in_place_of_its_class_is_named_in_the_message(judge):
     made = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
     verdict = judged(judge, made).verdicts["scaled_scores"]
     assert "an object that scaled_scores made" in verdict.message and verdict.points == 0

@@ -1,4 +1,4 @@
-"""The way of a submission, end to end: what is handed in gets exactly the points it deserves, whatever it tries."""
+"""Grading end to end: every submission gets exactly the points that it deserves, whatever its code tries."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def points(lesson, **changed):
-    """Full points everywhere, except `changed`."""
+    """Full points in all exercises except those in `changed`."""
     return {name: float(key.points) for name, key in lesson.keys.items()} | changed
 
 
@@ -46,7 +46,7 @@ HALF = (
 
 
 def half(lesson):
-    """What a right answer that loses float64 deserves, judged here on the stored key."""
+    """The points for a right answer that loses float64, judged here with the stored key."""
     space = {}
     exec(HALF, space)
     key = lesson.keys["scaled_scores"]
@@ -57,7 +57,7 @@ def half(lesson):
 
 @pytest.fixture(scope="module")
 def submissions(lesson):
-    """What learners hand in every year: name -> (changed answers, points deserved)."""
+    """Typical submissions: name -> (changed answers, deserved points)."""
     zero = points(lesson, scaled_scores=0.0)
     known = lesson.mistakes["scaled_scores"]["divided_by_d_k"]
     return {
@@ -75,7 +75,7 @@ def submissions(lesson):
 
 @pytest.fixture(scope="module")
 def graded(lesson, submissions, tmp_path_factory):
-    """All submissions, graded by one `nbgrader autograde`: its folders, its settings and its output."""
+    """All submissions graded by one `nbgrader autograde`: (folders, config, output)."""
     folders, config = load(tmp_path_factory.mktemp("class"))
     for number, (name, (answers, _)) in enumerate(submissions.items()):
         hand_in(folders, lesson, f"{number:02d}-{name}", full_answers(lesson, answers))
@@ -86,7 +86,7 @@ def graded(lesson, submissions, tmp_path_factory):
 
 
 def autograde(folders) -> str:
-    """Grade all that is handed in by `nbgrader autograde`; what it says."""
+    """Grade all submissions by `nbgrader autograde` and return its output."""
     done = nbgrader("autograde", LESSON, "--CourseAutograde.cell_seconds=4", gradebook=folders.gradebook)
     assert done.returncode == 0, done.stderr
     return done.stderr
@@ -112,7 +112,7 @@ def nbgrader(*arguments, gradebook):
 
 
 def course_grade(*arguments, gradebook, code="", **environment):
-    """`course grade` in a process of its own; `code` runs in it first."""
+    """Run `course grade` in a process of its own, in which `code` runs first."""
     program = f"{code}\nimport sys\nfrom helpers.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
     return subprocess.run(
         [sys.executable, "-c", program, "grade", *arguments, "--gradebook", str(gradebook)],
@@ -125,7 +125,7 @@ def course_grade(*arguments, gradebook, code="", **environment):
 
 
 def recorded(folders):
-    """student -> grade cell -> (automatic score, extra credit, waits for a person), from nbgrader's gradebook."""
+    """student -> grade cell -> (automatic score, extra credit, needs manual grading), from nbgrader's gradebook."""
     from nbgrader.api import Gradebook
 
     with Gradebook(folders.db_url, folders.course_id) as gradebook:
@@ -140,7 +140,7 @@ def recorded(folders):
 
 
 def scores(folders):
-    """student -> exercise -> points, those of an extra included, without what a person grades."""
+    """student -> exercise -> points with extra credit, without the written answers."""
     return {
         student: {
             name: auto if not extra else auto + extra
@@ -151,14 +151,14 @@ def scores(folders):
     }
 
 
-def test_every_submission_gets_exactly_what_it_deserves(graded, submissions, lesson):
+def test_every_submission_gets_exactly_the_points_it_deserves(graded, submissions, lesson):
     found = scores(graded[0])
     deserved = {f"{number:02d}-{name}": points for number, (name, (_, points)) in enumerate(submissions.items())}
     assert {name: found[name] for name in deserved} == deserved
     assert found["99-honest"] == points(lesson)
 
 
-def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
+def test_an_unreadable_notebook_has_a_record_and_needs_manual_grading(graded):
     grades = recorded(graded[0])["98-unreadable"]
     assert all(auto is None and waits for auto, _, waits in grades.values())
     assert graded[2].count("cannot be read as a notebook") == 1
@@ -166,13 +166,13 @@ def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
     assert "needs a person" in notebook.cells[0].source
 
 
-def test_written_answers_wait_for_a_person_unless_untouched(graded):
+def test_written_answers_need_manual_grading_unless_untouched(graded):
     grades = recorded(graded[0])
     assert grades["00-right"]["written_1"] == (None, None, True)
     assert grades["01-blank"]["written_1"] == (0, None, False)
 
 
-def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
+def test_the_autograded_notebook_contains_reports_and_points(graded, lesson):
     from nbgrader.utils import determine_grade, is_grade
 
     notebook = nbformat.read(graded[0].autograded_notebook(LESSON, "03-named-mistake"), as_version=4)
@@ -182,13 +182,13 @@ def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
     assert "This looks like" in report["data"]["text/html"] and number["data"]["text/plain"] == "0"
     assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "14"
     assert cells["check_scaled_scores"].source.startswith("check(scaled_scores)")
-    for cell in notebook.cells:  # no test cell without a number: nbgrader would pay for it
+    for cell in notebook.cells:  # nbgrader would give points for a test cell without a number
         if is_grade(cell) and cell.cell_type == "code":
             assert cell.outputs[-1]["output_type"] == "execute_result"
             assert determine_grade(cell)[0] == float(cell.outputs[-1]["data"]["text/plain"])
 
 
-def test_feedback_shows_points_and_nothing_of_a_learner_runs_in_it(graded):
+def test_feedback_shows_points_and_runs_no_code_of_a_learner(graded):
     folders = graded[0]
     done = nbgrader("generate_feedback", LESSON, "--student", "04-raises", gradebook=folders.gradebook)
     assert done.returncode == 0, done.stderr
@@ -204,12 +204,12 @@ def test_unchanged_submissions_are_skipped(graded):
     assert (outcome.new, outcome.unchanged) == (0, 2)
 
 
-def test_formgraders_button_takes_the_same_way_and_keeps_what_a_person_gave(graded, lesson):
+def test_formgraders_button_grades_the_same_way_and_keeps_points_by_hand(graded, lesson):
     from nbgrader.api import Gradebook
     from nbgrader.apps.api import NbGraderAPI
 
     folders, config, _ = graded
-    student = "97-changes-their-mind"  # nobody else's tests ask for it
+    student = "97-changes-their-mind"  # no other test reads this student's scores
     before = scores(folders)
     with Gradebook(folders.db_url, folders.course_id) as gradebook:
         gradebook.find_grade("written_1", LESSON, LESSON, student).manual_score = 12.5
@@ -221,7 +221,7 @@ def test_formgraders_button_takes_the_same_way_and_keeps_what_a_person_gave(grad
     assert read_class(folders, LESSON).totals[student] == 79 + 12.5
 
 
-def test_the_class_report(graded, lesson):
+def test_the_class_report_has_scores_problems_and_common_mistakes(graded, lesson):
     report = read_class(graded[0], LESSON)
     assert len(report.rows) == len(scores(graded[0]))
     table = list(csv.DictReader(io.StringIO(as_csv(report))))
@@ -231,7 +231,7 @@ def test_the_class_report(graded, lesson):
     assert row["total"] == "" and row["status"] == "not graded" and "cannot be read" in row["flags"]
     page = as_page(report)
     assert "divided by the width instead of its square root" in page
-    assert "http" not in page.replace("http-equiv", "") and page.count("<script>") == 1  # what sorts the table
+    assert "http" not in page.replace("http-equiv", "") and page.count("<script>") == 1  # the one that sorts the table
     assert "can only be observed inside it" in page
 
 
@@ -251,8 +251,8 @@ Recorder._write_gradebook = deadly
 
 
 @pytest.mark.full
-def test_a_killed_grader_started_again_finishes_with_the_same_scores(graded, tmp_path):
-    """Killed right before, then right after, its second submission reached the gradebook."""
+def test_a_killed_grader_finishes_with_the_same_scores_when_started_again(graded, tmp_path):
+    """It is killed immediately before, and then immediately after, the second submission enters the gradebook."""
     folders, config = load(tmp_path)
     chosen = ["00-right", "01-blank", "02-half-right", "03-named-mistake"]
     for student in chosen:
@@ -269,7 +269,7 @@ def test_a_killed_grader_started_again_finishes_with_the_same_scores(graded, tmp
 
 
 class BrokenPool(FullPoints):
-    """Its own test fails the second time."""
+    """A pool whose self-test fails the second time."""
 
     tests = 0
 
@@ -285,7 +285,7 @@ class BrokenPool(FullPoints):
             yield submission, None
 
 
-def test_a_grader_that_fails_its_own_test_records_nothing(lesson, tmp_path, monkeypatch):
+def test_a_grader_that_fails_its_self_test_records_nothing(lesson, tmp_path, monkeypatch):
     folders, config = load(tmp_path)
     hand_in(folders, lesson, "one", full_answers(lesson, {}))
     monkeypatch.setattr("helpers.grading.batch.Pool", BrokenPool)
@@ -294,7 +294,7 @@ def test_a_grader_that_fails_its_own_test_records_nothing(lesson, tmp_path, monk
     assert recorded(folders) == {} and not folders.result(LESSON, "one").exists()
 
 
-def test_without_bubblewrap_one_sentence_and_nobody_is_graded(lesson, tmp_path, monkeypatch, capsys):
+def test_without_bubblewrap_nothing_is_graded_and_one_sentence_says_why(lesson, tmp_path, monkeypatch, capsys):
     folders, _ = load(tmp_path)
     hand_in(folders, lesson, "one", full_answers(lesson, {}))
     monkeypatch.setattr("shutil.which", lambda *arguments, **options: None)
@@ -313,7 +313,7 @@ def test_without_bubblewrap_one_sentence_and_nobody_is_graded(lesson, tmp_path, 
         (["00_start_here"], "has no exercises to grade"),
     ],
 )
-def test_bad_input_is_one_clear_sentence(lesson, tmp_path, capsys, arguments, sentence):
+def test_invalid_arguments_of_course_grade_are_answered_in_one_sentence(lesson, tmp_path, capsys, arguments, sentence):
     if "nobody" in arguments:
         hand_in(load(tmp_path)[0], lesson, "one", {})
     assert main(["grade", *arguments, "--gradebook", str(tmp_path)]) == 2
@@ -322,7 +322,7 @@ def test_bad_input_is_one_clear_sentence(lesson, tmp_path, capsys, arguments, se
 
 
 @pytest.mark.full
-def test_a_sample_class_is_scored_as_it_was_made(tmp_path, capsys):
+def test_a_sample_class_gets_the_scores_it_was_made_for(tmp_path, capsys):
     asked = [LESSON, "--folder", str(tmp_path / "sample"), "--cell-seconds", "4", "--students", "4"]
     assert sample_class.main(asked) == 0  # `make grade` has thirty
     told = capsys.readouterr().out
@@ -331,13 +331,13 @@ def test_a_sample_class_is_scored_as_it_was_made(tmp_path, capsys):
     assert len(list(feedback.glob(f"*/{LESSON}/{LESSON}.html"))) == 4
 
 
-def test_a_sample_class_overwrites_no_real_class(tmp_path, capsys):
+def test_a_sample_class_never_overwrites_a_real_class(tmp_path, capsys):
     (tmp_path / "submitted").mkdir()
     assert sample_class.main([LESSON, "--folder", str(tmp_path)]) == 2
     assert "nothing was changed" in capsys.readouterr().err and (tmp_path / "submitted").is_dir()
 
 
-def test_outputs_of_learners_are_text_pictures_and_harmless_html():
+def test_outputs_of_learners_are_reduced_to_text_pictures_and_harmless_html():
     page = clean_html(
         '<script>alert(1)</script><img src="https://x/y.png" onerror="a()">'
         '<img alt="a" src="data:image/png;base64,AA=="><a href="javascript:a()">x</a>'
@@ -363,5 +363,5 @@ def test_outputs_of_learners_are_text_pictures_and_harmless_html():
     assert safe_output({"output_type": "widget"}) is None
 
 
-def test_points_are_written_as_nbgrader_reads_them():
+def test_points_are_written_as_plain_numbers():
     assert [plain_number(x) for x in (0, 12.0, 13.5)] == ["0", "12", "13.5"]

@@ -1,4 +1,4 @@
-"""A grader that is killed at any moment and started again gives the same scores. COURSE_KILLS=10: at ten moments."""
+"""A grader that is killed at random moments and started again gives the same scores. COURSE_KILLS=10: ten times."""
 
 import os
 import random
@@ -28,7 +28,7 @@ def graded(folders):
 
 @pytest.mark.full
 @pytest.mark.timeout(3000)
-def test_killed_at_random_moments_the_scores_are_the_same(lesson, tmp_path):
+def test_a_grader_killed_at_random_moments_gives_the_same_scores(lesson, tmp_path):
     folders, config = load(tmp_path)
     seed, deserved = batch_seed(folders, LESSON), {}
     for number in range(12):

@@ -1,7 +1,7 @@
-"""One odd edit out of a list, in an honest submission of any lesson: the judge pays what the edit leaves of it.
+"""An honest submission with one odd edit from a list gets the points that the edit leaves it.
 
-What has tests of its own is not in the list: cells that fail here alone (test_honest.py), cells that are copied,
-deleted or encoded otherwise (test_intake.py), switches that are left on (test_machines.py), what stands below a check
+The list leaves out edits with tests of their own: cells that fail only in the grader (test_honest.py), cells that are
+copied, deleted or in another encoding (test_intake.py), switches left on (test_machines.py), cells below a check
 (test_judge_order.py), trained models (test_measured.py, test_training_class.py).
 """
 
@@ -21,12 +21,12 @@ from helpers.grading.lesson_release import judge_input, read_release
 from tests.sample_class import _in_own_words, grade_id, text
 from tests.sandboxes import SEED, SMALL, full_scores, need_sandbox, scores
 
-LESSONS = ("03_query_key", "04_scaling", "07_value_weighting")  # each has a third of the list
+LESSONS = ("03_query_key", "04_scaling", "07_value_weighting")  # each lesson gets a third of the list
 
 
 @dataclass
 class HandIn:
-    """A notebook that is right in everything, and the exercise of it that an edit is about."""
+    """A fully correct notebook, and the name of the exercise that an edit changes."""
 
     notebook: dict
     name: str  # of the exercise
@@ -69,7 +69,7 @@ def new(source: str, kind: str = "code", **more) -> dict:
 
 
 def scratch(source: str, kind: str = "code", **more) -> Edit:
-    """A cell of one's own above the answer."""
+    """The learner's own cell above the answer."""
     return lambda one: one.put(one.at(one.name), new(source.replace("NAME", one.name), kind, **more))
 
 
@@ -79,7 +79,7 @@ def imported(line: str) -> Edit:
 
 
 def answer(change: Callable[[str, str], str]) -> Edit:
-    """The source of the answer changed; the change is told the exercise's name too."""
+    """An edit of the answer's source: change(source, name of the exercise) -> new source."""
     return lambda one: one.answer.update(source=change(one.answer["source"], one.name))
 
 
@@ -137,7 +137,7 @@ def tabs(source: str, name: str) -> str:
 
 
 def helper_at_the_end(one: HandIn) -> None:
-    """The work is done by a helper in a cell of its own."""
+    """The answer only calls a helper in a cell of its own."""
     helper = new(renamed(one.answer["source"], one.name, "helper"))
     if re.search(r"(?m)^class helper\b", helper["source"]):
         one.answer["source"] = f"class {one.name}(helper):\n    pass"
@@ -158,7 +158,7 @@ def quiz(answer: Callable[[str], str]) -> Edit:
 
 PASSED = {"output_type": "stream", "name": "stdout", "text": "passed\n"}
 
-# What an edit leaves: all points but those of NAME (the exercise) or of quiz_1.
+# Edits that cost nothing; below, edits that cost the points of the exercise (NAME) or of quiz_1.
 FULL: dict[str, Edit] = {
     # cells
     "merged with the next answer": merged_with_the_next,
@@ -176,7 +176,7 @@ FULL: dict[str, Edit] = {
     "notebook format 3": format_3,
     "no kernel named": lambda one: one.notebook.update(metadata={}),
     "huge outputs": scratch("x = 1", outputs=[{**PASSED, "text": "x" * 10**6}] * 5),
-    # what stands beside the answers
+    # cells beside the answers
     "a syntax error": scratch("def NAME(:\n    return"),
     "a debugger": scratch("%pdb on\n1 / 0"),
     "await": scratch("import asyncio\nawait asyncio.sleep(0)"),
@@ -228,7 +228,7 @@ EDITS = FULL | COSTS_THE_ANSWER | COSTS_QUIZ_1
 
 
 class Bench:
-    """A judge of one lesson, with what submissions of it are made from."""
+    """A judge of one lesson, and the notebook from which its submissions are made."""
 
     def __init__(self, lesson: str, folder):
         self.lesson, self.folder = lesson, folder
@@ -251,7 +251,7 @@ class Bench:
         self.notebook = released | {"cells": cells}
 
     def wrong(self, edit: str, exercise: str) -> str:
-        """What the judge pays other than the edit deserves; "" where it is right."""
+        """The differences between the judge's and the deserved scores as text; "" if there are none."""
         one = HandIn(copy.deepcopy(self.notebook), exercise)
         EDITS[edit](one)
         lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
@@ -278,7 +278,7 @@ def bench(request, tmp_path_factory) -> Iterator[Bench]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("bench", LESSONS, indirect=True)
-def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
+def test_a_submission_with_one_odd_edit_gets_the_points_it_deserves(bench):
     edits = list(EDITS)[LESSONS.index(bench.lesson) :: len(LESSONS)]
     wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(edits)]
     assert not any(wrong), "\n".join(filter(None, wrong))
