@@ -1,5 +1,5 @@
-"""docs/teaching.md, walked: its commands, one after the other as they stand there, in a copy of the course, from a
-platform's download to the points and pages that go back to it."""
+"""The commands of docs/teaching.md, run in order in a copy of the course: from a platform's download to the points and
+pages that go back to it."""
 
 import csv
 import os
@@ -23,8 +23,7 @@ Participant 12,Ben Berg,ben@x.org,Submitted,,100,"Tuesday, 3 November 2026, 11:3
 Participant 13,Cyd Dorn,cyd@x.org,No submission,,100,-
 """
 WRONG = "def scaled_scores(Q, K):\n    return Q @ K.transpose(-2, -1) / Q.shape[-1]"
-# What a shell makes of the guide's words here: this Python in place of an activated environment, a browser that only
-# tells what it was asked to open.
+# The guide's commands run with this Python instead of an activated environment.
 SHELL = """set -e
 course() {{ "{python}" -m helpers "$@"; }}
 python() {{ "{python}" "$@"; }}
@@ -33,7 +32,7 @@ nbgrader() {{ "{python}" -m nbgrader "$@"; }}
 
 
 def blocks() -> dict[str, str]:
-    """The guide's commands under the heading that they stand below."""
+    """The guide's commands by the heading of their section."""
     text = (lab.ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)[1:]
     return {
@@ -43,7 +42,7 @@ def blocks() -> dict[str, str]:
 
 
 class Teacher:
-    """Types commands into a copy of the course."""
+    """Runs commands in a copy of the course. Its browser only records the address that it should open."""
 
     def __init__(self, root: Path):
         self.root, self.opened = root, root / "opened"
@@ -89,12 +88,12 @@ def teacher(lesson, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
+def test_the_commands_of_the_teaching_guide_work_in_order(teacher):
     told = blocks()
     teacher.types(told.pop("Hand out"))
     assert zipfile.is_zipfile(teacher.root / f"attention-course-{LESSON}.zip")
 
-    collect, extension = told.pop("Collect").split("python -c")  # which the guide says comes later
+    collect, extension = told.pop("Collect").split("python -c")  # the guide gives it here for later
     said = teacher.types(collect)
     students = [folder.name for folder in sorted((teacher.root / "gradebook" / "submitted").iterdir())]
     assert len(students) == 2 and "1 missing: cyd@x.org" in said
