@@ -70,8 +70,8 @@ def test_the_full_size_run_trains_and_continues_compiled_and_in_mixed_precision(
     recipe = full_size.Recipe(**SMALL, look_every=10)
     full_size.train(GPT, text, recipe, DEVICE, str(tmp_path))
     model, run = full_size.train(GPT, text, recipe, DEVICE, str(tmp_path))
-    said = capsys.readouterr().out
-    assert "continues at step 20" in said and "does not work here" not in said
+    output = capsys.readouterr().out
+    assert "continues at step 20" in output and "does not work here" not in output
     assert run.validation[-1] < run.validation[0] and next(model.parameters()).device.type == DEVICE.type
 
 

@@ -88,10 +88,10 @@ def test_seeding_a_missing_device_is_not_flagged_and_using_it_is(judge):
     assert "asks for the device mps, which" in flag
 
 
-@pytest.mark.parametrize("asked", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
-def test_code_that_first_asks_whether_a_device_exists_is_not_flagged(judge, asked):
-    kind = "mps" if "mps" in asked else "cuda"
-    graded = judged(judge, f'device = "{kind}" if {asked} else "cpu"\n' + RIGHT)
+@pytest.mark.parametrize("test", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
+def test_code_that_first_asks_whether_a_device_exists_is_not_flagged(judge, test):
+    kind = "mps" if "mps" in test else "cuda"
+    graded = judged(judge, f'device = "{kind}" if {test} else "cpu"\n' + RIGHT)
     assert graded.verdicts["scaled_scores"].passed and graded.flags == []
 
 

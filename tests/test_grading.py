@@ -59,12 +59,12 @@ def half(lesson):
 def submissions(lesson):
     """Typical submissions: name -> (changed answers, deserved points)."""
     zero = points(lesson, scaled_scores=0.0)
-    known = lesson.mistakes["scaled_scores"]["divided_by_d_k"]
+    mistaken = lesson.mistakes["scaled_scores"]["divided_by_d_k"]
     return {
         "right": ({}, points(lesson)),
         "blank": (None, dict.fromkeys(lesson.keys, 0.0)),
         "half-right": ({"scaled_scores": HALF}, points(lesson, scaled_scores=half(lesson))),
-        "named-mistake": ({"scaled_scores": known}, zero),
+        "named-mistake": ({"scaled_scores": mistaken}, zero),
         "raises": ({"scaled_scores": RAISES}, zero),
         "syntax-error": ({"scaled_scores": "def scaled_scores(Q, K) return 1"}, zero),
         "os-exit": ({"scaled_scores": "import os\nos._exit(0)"}, zero),
@@ -299,8 +299,8 @@ def test_without_bubblewrap_nothing_is_graded_and_one_sentence_says_why(lesson, 
     hand_in(folders, lesson, "one", full_answers(lesson, {}))
     monkeypatch.setattr("shutil.which", lambda *arguments, **options: None)
     assert main(["grade", LESSON, "--gradebook", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert "bubblewrap is not installed" in told and len(told.splitlines()) == 1
+    output = capsys.readouterr().err
+    assert "bubblewrap is not installed" in output and len(output.splitlines()) == 1
     assert recorded(folders) == {}
 
 
@@ -317,16 +317,16 @@ def test_invalid_arguments_of_course_grade_are_answered_in_one_sentence(lesson, 
     if "nobody" in arguments:
         hand_in(load(tmp_path)[0], lesson, "one", {})
     assert main(["grade", *arguments, "--gradebook", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told and len(told.splitlines()) == 1
+    output = capsys.readouterr().err
+    assert sentence in output and len(output.splitlines()) == 1
 
 
 @pytest.mark.full
 def test_a_sample_class_gets_the_scores_it_was_made_for(tmp_path, capsys):
-    asked = [LESSON, "--folder", str(tmp_path / "sample"), "--cell-seconds", "4", "--students", "4"]
-    assert sample_class.main(asked) == 0  # `make grade` has thirty
-    told = capsys.readouterr().out
-    assert "32 scores, none other than deserved" in told and "commonest mistakes" in told
+    arguments = [LESSON, "--folder", str(tmp_path / "sample"), "--cell-seconds", "4", "--students", "4"]
+    assert sample_class.main(arguments) == 0  # `make grade` has thirty
+    output = capsys.readouterr().out
+    assert "32 scores, none other than deserved" in output and "commonest mistakes" in output
     feedback = tmp_path / "sample" / "feedback"
     assert len(list(feedback.glob(f"*/{LESSON}/{LESSON}.html"))) == 4
 

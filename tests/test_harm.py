@@ -203,15 +203,15 @@ def test_ordinary_names_can_be_students_and_patterns_cannot():
 
 
 @pytest.fixture
-def one(lesson, tmp_path):
+def class_of_three(lesson, tmp_path):
     folders, config = load(tmp_path)
     for student in ("a", "b", "c"):
         hand_in(folders, lesson, student, full_answers(lesson, {}))
     return folders, config
 
 
-def test_a_submission_that_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
-    folders, config = one
+def test_a_submission_that_cannot_be_recorded_waits_and_the_others_are_graded(class_of_three, lesson, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write = Recorder._write_gradebook
 
@@ -227,20 +227,20 @@ def test_a_submission_that_cannot_be_recorded_waits_and_the_others_are_graded(on
     assert set(scores(folders)) == {"a", "b", "c"} and recorded(folders)["b"]["written_1"][2]
 
 
-def test_a_slow_submission_waits_until_the_others_are_recorded(one, monkeypatch):
-    folders, config = one
+def test_a_slow_submission_waits_until_the_others_are_recorded(class_of_three, monkeypatch):
+    folders, config = class_of_three
     asked = []
 
     class Slow(FullPoints):
         def judge(self, submissions, release, on_judged, hurried):
-            for one in submissions:
-                asked.append((one.student, hurried))
+            for submission in submissions:
+                asked.append((submission.student, hurried))
                 until = time.monotonic() + 20
                 while not hurried and "c" not in recorded(folders) and time.monotonic() < until:
                     time.sleep(0.05)  # the main process records the others meanwhile
                 assert hurried or "c" in recorded(folders)
-                if one.student == "c" or not hurried:
-                    yield one, self.graded(one, release)
+                if submission.student == "c" or not hurried:
+                    yield submission, self.graded(submission, release)
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
     outcome = grade_lesson(folders, LESSON, config=config)
@@ -266,8 +266,8 @@ def test_a_slow_submission_counts_only_if_its_judge_passes_its_self_test_afterwa
         list(pool.judge([Submission("a", LESSON, [], "")], None, print, hurried=False))
 
 
-def test_the_gradebook_never_contains_half_a_submission(one, monkeypatch):
-    folders, config = one
+def test_the_gradebook_never_contains_half_a_submission(class_of_three, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     monkeypatch.setattr("nbgrader.utils.determine_grade", lambda cell: 1 / 0)
     outcome = grade_lesson(folders, LESSON, config=config)
@@ -275,26 +275,26 @@ def test_the_gradebook_never_contains_half_a_submission(one, monkeypatch):
     assert scores(folders) == {}
 
 
-@pytest.mark.parametrize("count, told", [(1, "1 submission takes long"), (2, "2 submissions take long")])
-def test_the_number_of_slow_submissions_is_reported_with_its_plural(capsys, count, told):
+@pytest.mark.parametrize("count, message", [(1, "1 submission takes long"), (2, "2 submissions take long")])
+def test_the_number_of_slow_submissions_is_reported_with_its_plural(capsys, count, message):
     ProgressBar(LESSON).slow(count)
-    assert capsys.readouterr().out.startswith(told)
+    assert capsys.readouterr().out.startswith(message)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
-def test_a_full_or_read_only_disk_is_reported_in_one_sentence_before_judging(one, monkeypatch, capsys, code):
+def test_a_full_or_read_only_disk_is_reported_in_one_sentence_before_judging(class_of_three, monkeypatch, capsys, code):
     def full(*arguments, **named):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr("helpers.grading.batch.tempfile.TemporaryFile", full)
     monkeypatch.setattr("helpers.grading.batch.Pool", None)
-    assert main(["grade", LESSON, "--gradebook", str(one[0].gradebook)]) == 2
-    told = capsys.readouterr().err
-    assert os.strerror(code) in told and "nothing was graded" in told and len(told.splitlines()) == 1
+    assert main(["grade", LESSON, "--gradebook", str(class_of_three[0].gradebook)]) == 2
+    message = capsys.readouterr().err
+    assert os.strerror(code) in message and "nothing was graded" in message and len(message.splitlines()) == 1
 
 
-def test_a_disk_that_fills_up_during_grading_stops_it_with_a_sentence(one, monkeypatch):
-    folders, config = one
+def test_a_disk_that_fills_up_during_grading_stops_it_with_a_sentence(class_of_three, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write, calls = Recorder._write_notebook, []
 
@@ -312,22 +312,22 @@ def test_a_disk_that_fills_up_during_grading_stops_it_with_a_sentence(one, monke
 
 def test_a_mistyped_gradebook_is_reported_in_one_sentence_and_not_created(tmp_path, capsys):
     assert main(["grade", LESSON, "--gradebook", str(tmp_path / "gradbook")]) == 2
-    told = capsys.readouterr().err
-    assert "There is no folder" in told and len(told.splitlines()) == 1 and not (tmp_path / "gradbook").exists()
+    message = capsys.readouterr().err
+    assert "There is no folder" in message and len(message.splitlines()) == 1 and not (tmp_path / "gradbook").exists()
 
 
-def test_a_damaged_gradebook_is_reported_in_one_sentence(one, capsys):
-    folders = one[0]
+def test_a_damaged_gradebook_is_reported_in_one_sentence(class_of_three, capsys):
+    folders = class_of_three[0]
     (folders.gradebook / "gradebook.db").write_bytes(b"no database at all" * 100)
     assert main(["grade", LESSON, "--gradebook", str(folders.gradebook)]) == 2
-    told = capsys.readouterr().err
-    assert "cannot be used" in told and len(told.splitlines()) == 1
+    message = capsys.readouterr().err
+    assert "cannot be used" in message and len(message.splitlines()) == 1
 
 
-def test_a_lesson_of_a_gradebook_has_one_grader_at_a_time(one):
+def test_a_lesson_of_a_gradebook_has_one_grader_at_a_time(class_of_three):
     from nbgrader.apps.api import NbGraderAPI
 
-    folders, config = one
+    folders, config = class_of_three
     with one_writer(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
@@ -339,15 +339,15 @@ def test_a_lesson_of_a_gradebook_has_one_grader_at_a_time(one):
         pass
 
 
-def test_a_submission_that_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, monkeypatch):
-    folders, config = one
+def test_a_submission_that_the_grader_could_not_judge_is_graded_again_next_time(class_of_three, lesson, monkeypatch):
+    folders, config = class_of_three
 
     class Dying(FullPoints):
         def judge(self, submissions, release, on_judged, hurried):
-            for one, report in super().judge(submissions, release, on_judged, hurried):
-                if one.student == "b":
-                    one.problem, one.again, report = "The grader could not judge this notebook.", True, None
-                yield one, report
+            for submission, report in super().judge(submissions, release, on_judged, hurried):
+                if submission.student == "b":
+                    submission.problem, submission.again, report = "The grader could not judge this.", True, None
+                yield submission, report
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)

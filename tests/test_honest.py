@@ -99,8 +99,8 @@ def test_a_learners_data_file_is_read_or_its_absence_flagged(judge):
     found = judge.judge_cells(made, files={"notes.txt": b"2"})
     assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
     found = judge.judge_cells(made)
-    told = "Cell first raised FileNotFoundError in line 1: [Errno 2] No such file or directory: 'notes.txt' here"
-    assert (scores(found), found.flags) == (full_scores(judge), [f"{told}; its other statements were run."])
+    flag = "Cell first raised FileNotFoundError in line 1: [Errno 2] No such file or directory: 'notes.txt' here"
+    assert (scores(found), found.flags) == (full_scores(judge), [f"{flag}; its other statements were run."])
 
 
 def test_an_import_below_the_check_does_not_reduce_partial_credit(judge):

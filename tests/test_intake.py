@@ -95,8 +95,8 @@ def test_a_deleted_lesson_cell_that_an_answer_needs_is_put_back_in_its_place(cou
     read_in = read(as_notebook(own[:4] + left + own[4:]))
     found = [one.source for one in read_in.cells if one.source in GIVEN]
     assert found == [source for index, source in enumerate(GIVEN) if index not in gone or index in back]
-    told = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
-    assert read_in.flags == told and len({one.id for one in read_in.cells}) == len(read_in.cells)
+    expected = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
+    assert read_in.flags == expected and len({one.id for one in read_in.cells}) == len(read_in.cells)
     unanswered = read(as_notebook(cells[:4] + left + cells[4:]), student="eve")
     assert unanswered.flags == []  # no answer needs them
 
@@ -218,10 +218,10 @@ def test_an_ungraded_training_runs_only_if_an_answer_uses_its_result(read, cours
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     training = cell("code", "model = train()") | {"metadata": {"tags": [UNGRADED]}}
     release.write_text(json.dumps(as_notebook([training, *lesson_cells("first", "second")])))
-    known = read_release(release)
-    judged = judge_input(read(as_notebook([training, *answered(first=own)])), known)
+    facts = read_release(release)
+    judged = judge_input(read(as_notebook([training, *answered(first=own)])), facts)
     assert ("model = train()" in [one.source for one in judged]) == run
-    mine = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), known)
+    mine = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts)
     assert "model = train(1)" in [one.source for one in mine]
 
 
@@ -245,10 +245,10 @@ def test_the_set_up_cell_is_shown_with_its_output_and_does_not_run(read, course)
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     setup = cell("code", "set_up()", "setup") | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    known = course_release(release)
-    assert known.shown["set_up()"] == setup["outputs"]
+    facts = course_release(release)
+    assert facts.shown["set_up()"] == setup["outputs"]
     submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
-    assert "set_up()" not in [one.source for one in judge_input(submission, known)]
+    assert "set_up()" not in [one.source for one in judge_input(submission, facts)]
 
 
 def test_a_deleted_answer_cell_is_put_back_empty(read):
@@ -348,8 +348,9 @@ def test_a_check_that_passed_in_the_notebook_but_fails_here_is_flagged(read, out
     next(c for c in cells if c["id"] == "check_first")["outputs"] = [output]
     submission = read(as_notebook(cells))
     half, full = (Verdict("first", points, 10, points == 10) for points in (5.0, 10.0))
-    told = ["The notebook shows that first passed its check at home; here it has 5 of 10 points."]
-    assert report_of_answer(submission, "judged", SubmissionReport({"first": half})).flags == (told if passed else [])
+    expected = ["The notebook shows that first passed its check at home; here it has 5 of 10 points."]
+    flags = report_of_answer(submission, "judged", SubmissionReport({"first": half})).flags
+    assert flags == (expected if passed else [])
     assert report_of_answer(submission, "judged", SubmissionReport({"first": full})).flags == []
 
 
@@ -367,8 +368,8 @@ def test_a_broken_timestamp_is_flagged_and_ignored(course, read):
     assert submission.timestamp is None and "timestamp" in submission.flags[0]
     stamp.rename(stamp.with_name("timestamp (2).txt"))
     submission = read(as_notebook(answered()))
-    told = "a timestamp.txt was handed in with the notebook; it says nothing about the time"
-    assert (submission.timestamp, submission.flags) == (None, [told])
+    expected = "a timestamp.txt was handed in with the notebook; it says nothing about the time"
+    assert (submission.timestamp, submission.flags) == (None, [expected])
 
 
 def test_students_are_found_by_their_folders(course, read):

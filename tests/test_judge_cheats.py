@@ -188,12 +188,12 @@ def measured(scaling, monkeypatch):
 
 @pytest.mark.parametrize("how", MEASURED)
 def test_files_that_a_measured_answer_writes_are_not_kept(measured, how):
-    above, body, said = MEASURED[how]
+    above, body, message = MEASURED[how]
     found = measured(f"{above}\ndef scaled_scores(Q, K):\n{textwrap.indent(body, '    ')}")
     verdict = found.verdicts["scaled_scores"]
-    assert (verdict.passed, said in verdict.message) == (not said, True), verdict
-    told = "scaled_scores answered without running a model." in found.flags
-    assert said or told == (how != "runs a model"), found.flags
+    assert (verdict.passed, message in verdict.message) == (not message, True), verdict
+    flagged = "scaled_scores answered without running a model." in found.flags
+    assert message or flagged == (how != "runs a model"), found.flags
 
 
 def test_a_measured_answer_may_come_from_the_learners_own_module(measured):

@@ -37,19 +37,19 @@ def test_a_grader_killed_at_random_moments_gives_the_same_scores(lesson, tmp_pat
         hand_in(folders, lesson, f"s{number:02d}", full_answers(lesson, wrong))
     generator = random.Random(seed)
     command = [sys.executable, "-m", "helpers", "grade", LESSON, "--gradebook", str(tmp_path), "--jobs", "1"]
-    whole = None
+    longest = None
     for moment in range(MOMENTS):
         began = time.monotonic()
         grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if whole is None or moment % 2 == 0:  # while it records, which is the shortest part
+        if longest is None or moment % 2 == 0:  # while it records, which is the shortest part
             while grader.poll() is None and graded(folders) == 0 and not (tmp_path / "autograded").is_dir():
                 time.sleep(0.005)
             time.sleep(generator.uniform(0, 0.6))
         else:
-            time.sleep(generator.uniform(0, whole))
+            time.sleep(generator.uniform(0, longest))
         grader.send_signal(signal.SIGKILL)
         grader.wait()
-        whole = max(whole or 0.0, time.monotonic() - began)
+        longest = max(longest or 0.0, time.monotonic() - began)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert outcome.new + outcome.unchanged == 12 and not any(result.problem for result in outcome.results)
     assert scores(folders) == deserved and batch_seed(folders, LESSON) == seed

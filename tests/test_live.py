@@ -101,9 +101,9 @@ def page(tmp_path_factory):
     (folder / "index.html").write_text(f"{head}<article><section>{live_machine(course())}", encoding="utf-8")
     with browser() as page:
         page.errors = []
-        page.on("console", lambda said: page.errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda line: page.errors.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith("file:") else page.errors.append(asked.url))
+        page.on("request", lambda request: None if request.url.startswith("file:") else page.errors.append(request.url))
         page.goto((folder / "index.html").as_uri())
         page.wait_for_selector(".machine.awake")
         page.evaluate("() => { window.numbers = machine.numbersOf(NUMBERS.weights) }")
@@ -246,8 +246,8 @@ def test_a_mistake_can_be_switched_on_and_off_with_the_keyboard(page):
     assert explained.inner_text().endswith("Here it has a mistake: no positions.")
     line = page.locator(".machine-meter p.broken b")
     line.wait_for()
-    said = float(line.inner_text().split()[0])
-    assert said == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
+    loss = float(line.inner_text().split()[0])
+    assert loss == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
     page.keyboard.press("Space")
     assert written(page) == right and page.locator(".machine-untouched").inner_text() == ""
     assert "mistake" not in explained.inner_text()

@@ -54,13 +54,13 @@ def answers(lesson: str) -> dict:
 
 
 def run(program: str) -> subprocess.CompletedProcess:
-    whole = textwrap.dedent(program)
-    return subprocess.run([sys.executable, "-c", whole], cwd=ROOT, capture_output=True, text=True)
+    source = textwrap.dedent(program)
+    return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.mark.full
 def test_imports_cost_an_answer_no_time_and_are_never_interrupted():
-    told = run(
+    result = run(
         SLOW
         + """
 import torch
@@ -80,12 +80,12 @@ assert seen.error is None, seen.error
 assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsys.rgb_to_hsv
 """
     )
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 @pytest.mark.full
 def test_a_check_that_counts_products_does_not_time_out_because_of_an_import():
-    told = run(
+    result = run(
         SLOW
         + """
 from helpers.checking.key import load_keys
@@ -100,7 +100,7 @@ verdict = decide(key, observe_all(answer, key.cases, key.facts))
 assert verdict.passed, verdict.message
 """
     )
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 def test_an_endless_loop_in_a_learners_own_module_is_interrupted(tmp_path, monkeypatch):
@@ -315,8 +315,8 @@ def test_a_kernel_whose_folder_was_deleted_still_gets_a_verdict(tmp_path, monkey
     monkeypatch.chdir(home)
     home.rmdir()
     check(scaled_scores)
-    told = capsys.readouterr().out
-    assert "✓ scaled_scores" in told and "could not be noted" in told
+    output = capsys.readouterr().out
+    assert "✓ scaled_scores" in output and "could not be noted" in output
 
 
 @pytest.mark.parametrize("bound", [True, False], ids=["named", "in passing"])

@@ -151,8 +151,8 @@ def test_weights_are_saved_and_loaded_the_next_time(kept, capsys):
     fresh = nn.Linear(3, 2)
     kept(fresh)
     assert kept.trained == 1 and torch.equal(fresh.weight, kept.model.weight)
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == 2 and "kept" in said[0] and "loaded" in said[1]
+    output = capsys.readouterr().out.splitlines()
+    assert len(output) == 2 and "kept" in output[0] and "loaded" in output[1]
 
 
 class Harm:
@@ -211,8 +211,8 @@ def test_an_interrupted_training_saves_nothing_and_says_so(kept, capsys):
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_diverged_training_saves_nothing_and_says_so(kept, capsys, broken):
     checkpoint.checkpoint(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
-    said = capsys.readouterr().out
-    assert "broken down" in said and "learning rate" in said and not Path(kept.file).exists()
+    output = capsys.readouterr().out
+    assert "broken down" in output and "learning rate" in output and not Path(kept.file).exists()
 
 
 def test_quick_mode_does_not_touch_the_file(kept, monkeypatch):
@@ -254,8 +254,8 @@ def test_the_courses_own_weights_are_recognized_even_with_noise(tmp_path):
         shutil.copy(notebook, folder)
         (folder / "translator.safetensors").write_bytes(save(numbers))
         flags = read_submission(tmp_path, student, read_release(notebook), PROJECT / "notebooks").flags
-        told = ["translator.safetensors holds the weights of the course's own translator"]
-        assert flags == (told if student == "other" else [])
+        expected = ["translator.safetensors holds the weights of the course's own translator"]
+        assert flags == (expected if student == "other" else [])
 
 
 def test_files_beside_a_notebook_are_limited_in_kind_and_size(tmp_path):
@@ -297,8 +297,8 @@ def test_saved_weights_that_a_platform_renamed_are_found(tmp_path, beside, found
         (tmp_path / name).write_bytes(b"numbers")
     files, flags = read_files_beside(tmp_path, CODE)
     assert sorted(files) == sorted(beside if found is None else found)
-    told = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
-    assert flags == told
+    expected = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
+    assert flags == expected
     assert not beside or read_files_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # ambiguous
 
 

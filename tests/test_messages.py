@@ -52,12 +52,12 @@ def judge(exercise, reference, answer, points=20):
     return decide(key, observe_all(answer, key.cases, key.facts))
 
 
-def said(answer, exercise=None, reference=weights):
+def text_of(answer, exercise=None, reference=weights):
     return as_text(judge(exercise or Exercise("weights", matrix_cases, axes=AXES), reference, answer))
 
 
 def one_case(*args, reference, answer, **options):
-    return said(answer, Exercise("f", lambda d: [Case(args, **options)], axes=()), reference)
+    return text_of(answer, Exercise("f", lambda d: [Case(args, **options)], axes=()), reference)
 
 
 def test_each_detail_stands_below_the_line_of_its_part():
@@ -65,7 +65,7 @@ def test_each_detail_stands_below_the_line_of_its_part():
         found = weights(Q, K)
         return torch.full_like(found, 2.0) if len(Q) == 1 else found.squeeze(0) + 0.5 * (Q == 0).all()
 
-    lines = said(wrong).splitlines()
+    lines = text_of(wrong).splitlines()
     first, second = lines.index("  ✗ one row"), lines.index("  ✗ zeros")
     assert lines[first + 1].startswith("      ") and second - first >= 3
     assert lines[second - 1] == "      with weights(torch.tensor([[1., 2.]]), torch.tensor([[0.5, 0.25]]))"
@@ -173,17 +173,17 @@ def test_shown_calls_can_be_pasted_into_a_notebook():
 
 
 def test_a_deeply_nested_value_is_written_in_one_pass():
-    told = []
+    calls = []
 
     class Number(int):
         def __repr__(self):
-            told.append(self)
+            calls.append(self)
             return "1"
 
     nested = Number(1)
     for _ in range(12):
         nested = [nested]
-    assert written(nested) == "[" * 12 + "1" + "]" * 12 and len(told) == 1
+    assert written(nested) == "[" * 12 + "1" + "]" * 12 and len(calls) == 1
 
 
 # quizzes, progress, errors
@@ -425,6 +425,6 @@ def test_tensors_of_any_dtype_can_be_compared_with_the_expected_ones(want_type, 
     for shape in ((2,), (3, 3), (2, 3, 4), (0, 2), (7, 3)):
         want = (3 * torch.randn(shape)).to(want_type)
         for got in (3 * torch.randn(shape), want.flip(0), want.double() + 0.5, torch.full(shape, math.nan)):
-            said, _ = by_values(want, got.to(got_type))
-            assert isinstance(said, str)
+            text, _ = by_values(want, got.to(got_type))
+            assert isinstance(text, str)
     assert by_values(torch.tensor([1, 2]), torch.tensor([1.5, 2.5]))[0] == "every number is 0.5 too large"

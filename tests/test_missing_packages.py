@@ -32,8 +32,8 @@ NEEDS = {
 def test_an_answer_that_needs_a_missing_package_waits_and_the_package_is_named(tmp_path, exercise, source):
     submission = read(tmp_path, **{exercise: source})
     assert waiting(submission) == [exercise]
-    told = "waits for a person, unless it passes without of_home, which the grader does not have"
-    assert submission.flags == [f"{exercise} {told}"]
+    message = "waits for a person, unless it passes without of_home, which the grader does not have"
+    assert submission.flags == [f"{exercise} {message}"]
 
 
 DOES_NOT = {

@@ -64,7 +64,7 @@ def test_a_mistake_without_an_edit_uses_the_function_of_its_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "functions", "said"),
+    ("text", "functions", "message"),
     [
         ("halved, divided by two", {}, "'halved, divided by two' should be \"name: label\", as it is where a mistake"),
         ("halved: by two\n  x -> x / 2", {}, "halved has no hint"),
@@ -80,10 +80,10 @@ def test_a_mistake_without_an_edit_uses_the_function_of_its_name():
         ("-> c", {}, "'-> c' has no edit above it to go on with"),
     ],
 )
-def test_an_invalid_list_of_mistakes_is_refused_in_a_sentence(text, functions, said):
+def test_an_invalid_list_of_mistakes_is_refused_in_a_sentence(text, functions, message):
     with pytest.raises(UnreadableList) as caught:
         Exercise("scaled", list).with_mistakes(text, **functions)
-    assert str(caught.value).startswith(f"scaled: {said}")
+    assert str(caught.value).startswith(f"scaled: {message}")
 
 
 def test_mistakes_of_a_measured_exercise_need_no_edit():

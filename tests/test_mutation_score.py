@@ -45,7 +45,7 @@ def fast(case):
 
 
 @pytest.fixture(scope="module", params=map(fast, CASES), ids=IDS)
-def known(request):
+def example(request):
     """(lesson, exercise, its finished block, its key of seed 0 before sketching)."""
     lesson, exercise = request.param
     blocks = load_blocks(course(), course().lesson(lesson))
@@ -54,9 +54,9 @@ def known(request):
 
 
 @pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_mistakes_are_caught_and_named_and_accepted_variants_pass(known, rest):
+def test_mistakes_are_caught_and_named_and_accepted_variants_pass(example, rest):
     """`make test` tries the reference, every second variant, and the stored observations of mistakes."""
-    lesson, exercise, _, key = known
+    lesson, exercise, _, key = example
     assert_all_correct(tally(lesson, exercise, seeds(1), first=key, of_forms=slice(int(rest), None, 2), calls=rest))
 
 
@@ -72,22 +72,22 @@ def assert_all_correct(result):
     assert result.accepted == result.right
 
 
-def test_a_stored_key_equals_what_its_sources_give(known):
-    lesson, exercise, _, key = known
+def test_a_stored_key_equals_what_its_sources_give(example):
+    lesson, exercise, _, key = example
     assert not key_differs(key, load_keys(lesson)[exercise.name]), f"run course build {lesson}"
 
 
 @pytest.mark.full
-def test_clumsy_answers_fail_and_get_no_wrong_name(known):
-    _, exercise, right, key = known
+def test_clumsy_answers_fail_and_get_no_wrong_name(example):
+    _, exercise, right, key = example
     facts = Facts(exercise.name, "99_batteries", (), key.facts.time_limit)
     wrong = []
     for form, (call, may_be_called) in FORMS.items():
         seen = observe_all(wrapped(right, call), key.cases, facts)
         verdict = decide(key, seen)
         shows = any(
-            differs(case, expected, viewed(case, one))
-            for case, expected, one in zip(key.cases, key.expected, seen, strict=True)
+            differs(case, expected, viewed(case, observation))
+            for case, expected, observation in zip(key.cases, key.expected, seen, strict=True)
         )
         free = exercise.name in RETURN_NOTHING and form in ("no return", "wrong type")
         if verdict.passed == (shows or (form in ALWAYS_WRONG and not free)):
@@ -103,8 +103,8 @@ def test_clumsy_answers_fail_and_get_no_wrong_name(known):
 
 
 @pytest.mark.full
-def test_a_stored_key_gives_the_same_verdicts_as_the_full_one(known):
-    key, stored = known[3], key_from_tree(key_to_tree(known[3]))
+def test_a_stored_key_gives_the_same_verdicts_as_the_full_one(example):
+    key, stored = example[3], key_from_tree(key_to_tree(example[3]))
     assert any(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
     for mistake in key.mistakes:
         full, small = _decided(key, mistake.observations), _decided(stored, mistake.observations)

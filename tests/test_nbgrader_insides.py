@@ -47,8 +47,8 @@ def test_only_a_subclass_may_replace_a_converter():
 @pytest.mark.full
 def test_a_new_gradebook_has_nbgraders_newest_database_version(folders, monkeypatch):
     with _temp_alembic_ini(folders.db_url) as place:
-        told = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
-    assert told.stdout.split()[0] == newest_version()
+        result = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
+    assert result.stdout.split()[0] == newest_version()
     monkeypatch.setattr(nbgrader_insides, "newest_version", lambda: "one like it")
     with open_gradebook(folders) as gradebook:
         kept = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()

@@ -25,7 +25,7 @@ LESSONS = ("03_query_key", "04_scaling", "07_value_weighting")  # each lesson ge
 
 
 @dataclass
-class HandIn:
+class Submission:
     """A fully correct notebook, and the name of the exercise that an edit changes."""
 
     notebook: dict
@@ -60,7 +60,7 @@ class HandIn:
         return [self.cells.pop(self.at(name)) for name in names]
 
 
-Edit = Callable[[HandIn], None]
+Edit = Callable[[Submission], object]  # changes the submission in place
 
 
 def new(source: str, kind: str = "code", **more) -> dict:
@@ -70,86 +70,86 @@ def new(source: str, kind: str = "code", **more) -> dict:
 
 def scratch(source: str, kind: str = "code", **more) -> Edit:
     """The learner's own cell above the answer."""
-    return lambda one: one.put(one.at(one.name), new(source.replace("NAME", one.name), kind, **more))
+    return lambda work: work.put(work.at(work.name), new(source.replace("NAME", work.name), kind, **more))
 
 
 def imported(line: str) -> Edit:
     """A line on top of the import cell."""
-    return lambda one: one.imports.update(source=f"{line}\n{one.imports['source']}")
+    return lambda hand_in: hand_in.imports.update(source=f"{line}\n{hand_in.imports['source']}")
 
 
 def answer(change: Callable[[str, str], str]) -> Edit:
     """An edit of the answer's source: change(source, name of the exercise) -> new source."""
-    return lambda one: one.answer.update(source=change(one.answer["source"], one.name))
+    return lambda hand_in: hand_in.answer.update(source=change(hand_in.answer["source"], hand_in.name))
 
 
 def renamed(source: str, name: str, to: str) -> str:
     return re.sub(rf"\b{name}\b", to, source)
 
 
-def other(one: HandIn) -> str:
+def other(hand_in: Submission) -> str:
     """The exercise after this one, or the one before the last."""
-    names = [grade_id(cell) for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
-    index = names.index(one.name)
+    names = [grade_id(cell) for cell in hand_in.cells if f"check_{grade_id(cell)}" in map(grade_id, hand_in.cells)]
+    index = names.index(hand_in.name)
     return names[index + 1] if index + 1 < len(names) else names[index - 1]
 
 
-def merged_with_the_next(one: HandIn) -> None:
-    after = one[other(one)]
-    both = [one.answer["source"], after["source"]]
-    one.answer["source"], after["source"] = "\n\n".join(both), ""
+def merged_with_the_next(hand_in: Submission) -> None:
+    after = hand_in[other(hand_in)]
+    both = [hand_in.answer["source"], after["source"]]
+    hand_in.answer["source"], after["source"] = "\n\n".join(both), ""
 
 
-def all_in_one_cell(one: HandIn) -> None:
-    own = [cell for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
-    one.put(one.cells.index(own[0]), new("\n\n".join(cell["source"] for cell in own)))
+def all_in_one_cell(hand_in: Submission) -> None:
+    own = [cell for cell in hand_in.cells if f"check_{grade_id(cell)}" in map(grade_id, hand_in.cells)]
+    hand_in.put(hand_in.cells.index(own[0]), new("\n\n".join(cell["source"] for cell in own)))
     for cell in own:
-        one.cells.remove(one[grade_id(cell)])
+        hand_in.cells.remove(hand_in[grade_id(cell)])
 
 
-def moved(to: Callable[[HandIn], int]) -> Edit:
-    def edit(one: HandIn) -> None:
-        cells = one.drop(one.name)
-        one.put(to(one), *cells)
+def moved(to: Callable[[Submission], int]) -> Edit:
+    def edit(hand_in: Submission) -> None:
+        cells = hand_in.drop(hand_in.name)
+        hand_in.put(to(hand_in), *cells)
 
     return edit
 
 
-def upside_down(one: HandIn) -> None:
+def upside_down(hand_in: Submission) -> None:
     graded = [
-        cell for cell in one.cells if grade_id(cell) and cell["cell_type"] == "code" and grade_id(cell) != "setup"
+        cell for cell in hand_in.cells if grade_id(cell) and cell["cell_type"] == "code" and grade_id(cell) != "setup"
     ]
-    rest = [cell for cell in one.cells if cell not in graded]
+    rest = [cell for cell in hand_in.cells if cell not in graded]
     pairs = [graded[i : i + 2] for i in range(0, len(graded), 2)]
-    one.notebook["cells"] = [*rest, *(cell for pair in reversed(pairs) for cell in pair)]
+    hand_in.notebook["cells"] = [*rest, *(cell for pair in reversed(pairs) for cell in pair)]
 
 
-def format_3(one: HandIn) -> None:
-    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in one.cells]
+def format_3(hand_in: Submission) -> None:
+    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in hand_in.cells]
     for cell in cells:
         if cell["cell_type"] == "code":
             del cell["source"]
-    one.notebook = {"worksheets": [{"cells": cells}], "metadata": {"name": "x"}, "nbformat": 3, "nbformat_minor": 0}
+    hand_in.notebook = {"worksheets": [{"cells": cells}], "metadata": {"name": "x"}, "nbformat": 3, "nbformat_minor": 0}
 
 
 def tabs(source: str, name: str) -> str:
     return re.sub(r"(?m)^(?:    )+", lambda found: "\t" * (len(found[0]) // 4), source)
 
 
-def helper_at_the_end(one: HandIn) -> None:
+def helper_at_the_end(hand_in: Submission) -> None:
     """The answer only calls a helper in a cell of its own."""
-    helper = new(renamed(one.answer["source"], one.name, "helper"))
+    helper = new(renamed(hand_in.answer["source"], hand_in.name, "helper"))
     if re.search(r"(?m)^class helper\b", helper["source"]):
-        one.answer["source"] = f"class {one.name}(helper):\n    pass"
-        one.put(one.at(one.name), helper)
+        hand_in.answer["source"] = f"class {hand_in.name}(helper):\n    pass"
+        hand_in.put(hand_in.at(hand_in.name), helper)
     else:
-        one.answer["source"] = f"def {one.name}(*args, **kwargs):\n    return helper(*args, **kwargs)"
-        one.put(len(one.cells), helper)
+        hand_in.answer["source"] = f"def {hand_in.name}(*args, **kwargs):\n    return helper(*args, **kwargs)"
+        hand_in.put(len(hand_in.cells), helper)
 
 
 def quiz(answer: Callable[[str], str]) -> Edit:
-    def edit(one: HandIn) -> None:
-        cell = one["quiz_1"]
+    def edit(hand_in: Submission) -> None:
+        cell = hand_in["quiz_1"]
         choice = re.search(r'= "(\w)"', cell["source"])[1]
         cell["source"] = answer(choice)
 
@@ -163,18 +163,18 @@ FULL: dict[str, Edit] = {
     # cells
     "merged with the next answer": merged_with_the_next,
     "all answers in one cell": all_in_one_cell,
-    "answer at the end": moved(lambda one: len(one.cells)),
-    "answer above the imports": moved(lambda one: 0),
+    "answer at the end": moved(lambda hand_in: len(hand_in.cells)),
+    "answer above the imports": moved(lambda hand_in: 0),
     "exercises upside down": upside_down,
-    "all cells twice": lambda one: one.cells.extend(copy.deepcopy(one.cells)),
+    "all cells twice": lambda hand_in: hand_in.cells.extend(copy.deepcopy(hand_in.cells)),
     "check in the answer cell": answer(lambda source, name: f"{source}\n\ncheck({name})"),
-    "answer cell raw": lambda one: one.answer.update(cell_type="raw"),
-    "setup cell deleted": lambda one: one.drop("setup") and None,
-    "import cell deleted": lambda one: one.cells.remove(one.imports),
+    "answer cell raw": lambda hand_in: hand_in.answer.update(cell_type="raw"),
+    "setup cell deleted": lambda hand_in: hand_in.drop("setup"),
+    "import cell deleted": lambda hand_in: hand_in.cells.remove(hand_in.imports),
     # the file
-    "ids all the same": lambda one: [cell.update(id="same") for cell in one.cells] and None,
+    "ids all the same": lambda hand_in: [cell.update(id="same") for cell in hand_in.cells],
     "notebook format 3": format_3,
-    "no kernel named": lambda one: one.notebook.update(metadata={}),
+    "no kernel named": lambda hand_in: hand_in.notebook.update(metadata={}),
     "huge outputs": scratch("x = 1", outputs=[{**PASSED, "text": "x" * 10**6}] * 5),
     # cells beside the answers
     "a syntax error": scratch("def NAME(:\n    return"),
@@ -218,10 +218,10 @@ FULL: dict[str, Edit] = {
     "a quiz wrongly": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
 }
 COSTS_THE_ANSWER: dict[str, Edit] = {
-    "answer deleted": lambda one: one.drop(one.name) and None,
+    "answer deleted": lambda hand_in: hand_in.drop(hand_in.name),
     "answer renamed": answer(lambda source, name: renamed(source, name, f"my_{name}")),
     "answer commented out": answer(lambda source, name: re.sub("(?m)^", "# ", source)),
-    "answer as text elsewhere": lambda one: (one.put(0, new(one.drop(one.name)[0]["source"], "markdown")), None)[1],
+    "answer as text elsewhere": lambda work: work.put(0, new(work.drop(work.name)[0]["source"], "markdown")),
 }
 COSTS_QUIZ_1: dict[str, Edit] = {"a quiz with a number": quiz(lambda choice: "quiz_1 = 2")}
 EDITS = FULL | COSTS_THE_ANSWER | COSTS_QUIZ_1
@@ -252,19 +252,19 @@ class Bench:
 
     def wrong(self, edit: str, exercise: str) -> str:
         """The differences between the judge's and the deserved scores as text; "" if there are none."""
-        one = HandIn(copy.deepcopy(self.notebook), exercise)
-        EDITS[edit](one)
+        hand_in = Submission(copy.deepcopy(self.notebook), exercise)
+        EDITS[edit](hand_in)
         lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
         place = self.folder / "submitted" / "ada" / self.lesson
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(one.notebook).encode())
-        handed_in = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
-        found = self.judge.judge_cells(judge_input(handed_in, self.release))
+        (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(hand_in.notebook).encode())
+        read = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
+        found = self.judge.judge_cells(judge_input(read, self.release))
         deserved, paid = full_scores(self.judge) | ({lost: 0.0} if lost else {}), scores(found)
-        if handed_in.problem or paid != deserved:
-            told = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}
-            return f"{self.lesson}, {exercise}, {edit}: {handed_in.problem or told} {handed_in.flags} {found.flags}"
+        if read.problem or paid != deserved:
+            messages = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}
+            return f"{self.lesson}, {exercise}, {edit}: {read.problem or messages} {read.flags} {found.flags}"
         return ""
 
 

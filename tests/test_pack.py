@@ -114,14 +114,14 @@ def test_answers_can_be_checked_wherever_it_is_unpacked(packed, tmp_path):
     result = alone(home, "-c", program)
     assert "✓ scaled_scores" in result.stdout and "Übung 1" in result.stdout, result.stderr
     assert "of version 0.0.9 of the course, and the course beside it of" in result.stdout
-    told = alone(home, "-m", "helpers", "grade")
-    assert "not in this edition" in told.stderr and "Traceback" not in told.stderr
+    result = alone(home, "-m", "helpers", "grade")
+    assert "not in this edition" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_an_edition_that_cannot_be_written_is_reported_in_one_sentence(tmp_path, capsys):
     assert main(["pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "Choose another place" in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "Choose another place" in message
     assert {course().lesson(name).name for name in ("4", "04", LESSON)} == {LESSON}
     with pytest.raises(CourseError, match="There is no lesson"):
         course().lesson("99_none")

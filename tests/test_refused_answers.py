@@ -66,10 +66,10 @@ def test_unknown_wrong_answers_are_refused_without_a_mistakes_name(lesson, name)
 @of_each(TOLD)
 def test_messages_on_wrong_answers_are_true_of_them(lesson, name):
     wrong = []
-    for answer, *facts in TOLD[lesson, name]:
+    for answer, *expectations in TOLD[lesson, name]:
         verdict = verdict_on(lesson, name, answer)
         words = as_text(verdict)
-        for expected in facts:
+        for expected in expectations:
             if isinstance(expected, int):
                 right = verdict.points <= expected
             elif expected is None or " " not in expected:

@@ -119,10 +119,10 @@ def test_a_changed_answer_loses_its_points_by_hand_and_is_reported(folders, less
         assert recorded(folders, "a", "written_1") == (None, None, True)
         assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
         assert recorded(folders, "b", "written_1") == (12.5, None, False)
-        told = capsys.readouterr().out
-        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in told
-        assert "1 written answer to grade by hand: course hand" in told
-        assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in told
+        output = capsys.readouterr().out
+        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in output
+        assert "1 written answer to grade by hand: course hand" in output
+        assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in output
         rows, page = table(folders), as_page(read_class(folders, LESSON))
         flag = "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"
         assert flag in rows["a"]["flags"]
@@ -265,7 +265,7 @@ def test_a_colored_traceback_keeps_its_colors():
     ).split(),
 )
 def test_git_ignores_all_files_with_student_data(path):
-    told = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
-    if told.returncode == 128:
+    result = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
+    if result.returncode == 128:
         pytest.skip("not a clone")
-    assert told.returncode == 0
+    assert result.returncode == 0

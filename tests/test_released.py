@@ -105,8 +105,8 @@ def test_pack_and_book_contain_no_answer_of_a_working_copy(teacher, tmp_path):
 
 def test_a_working_copy_is_reported_once(teacher):
     assert working_copies(teacher.root) == [LESSON] and working_copies(course().root) == []
-    (told,) = told_of_working_copies([LESSON], "packed is")
-    assert LESSON in told and "packed is the release" in told and told_of_working_copies([], "packed is") == []
+    (message,) = told_of_working_copies([LESSON], "packed is")
+    assert LESSON in message and "packed is the release" in message and told_of_working_copies([], "packed is") == []
     lines = [line for _, line in doctor.look_at_notebooks(dataclasses.replace(teacher, lessons=()))]
     assert len([line for line in lines if "worked in notebooks/: 04_scaling" in line]) == 1
     copy = teacher.root / "notebooks" / LESSON / f"{LESSON}.ipynb"

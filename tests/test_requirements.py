@@ -23,7 +23,7 @@ SPELLED = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.]+)")
 def pins(lines) -> dict[str, str]:
     """Package -> version, from lines in pip's format."""
     found = [SPELLED.match(line.strip()) for line in lines]
-    return {re.sub(r"[-_.]+", "-", one[1]).lower(): one[2] for one in found if one}
+    return {re.sub(r"[-_.]+", "-", match[1]).lower(): match[2] for match in found if match}
 
 
 LEARNER = pins((ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines())
@@ -86,5 +86,6 @@ def test_the_lock_file_contains_only_pins_and_comments():
 
 def test_all_pinned_packages_support_the_python_of_debian_12():
     """It is 3.11.2, and pip reports a conflict if a package requires a later 3.11."""
-    needs = {one.name: one.metadata.get("Requires-Python") or "" for one in distributions() if one.name.lower() in LOCK}
+    pinned = [package for package in distributions() if package.name.lower() in LOCK]
+    needs = {package.name: package.metadata.get("Requires-Python") or "" for package in pinned}
     assert len(needs) > 100 and {name: need for name, need in needs.items() if "3.11.2" not in SpecifierSet(need)} == {}

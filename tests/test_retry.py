@@ -14,22 +14,22 @@ def verdict(points=0, mistake=None, answered=True, message="", name="f"):
 
 
 class Tried(TriedAnswer):
-    """outcomes: (replaced names, with Python's builtins) -> verdict. asked: the calls so far."""
+    """outcomes: (replaced names, with Python's builtins) -> verdict. calls: the calls so far."""
 
     def __init__(self, outcomes, earlier=None, hides=False, blocks=("g", "h"), refused=None, rebound=()):
         super().__init__(KEY)
         self.outcomes, self.verdicts, self.hides, self.blocks = outcomes, earlier or {}, hides, blocks
-        self.other, self.renamed, self.asked = refused, list(rebound), []
+        self.other, self.renamed, self.calls = refused, list(rebound), []
 
     def observe(self, replaced, builtins):
-        self.asked.append((tuple(replaced), builtins))
+        self.calls.append((tuple(replaced), builtins))
         return self.outcomes[tuple(replaced), builtins]
 
     def hides_builtins(self):
         return self.hides
 
     def earlier(self):
-        self.asked.append("earlier")
+        self.calls.append("earlier")
         return self.verdicts
 
     def has_block(self, name):
@@ -45,17 +45,17 @@ class Tried(TriedAnswer):
 def trial(*args, **named):
     """(the verdict, the calls)."""
     tried = Tried(*args, **named)
-    return tried.verdict(), tried.asked
+    return tried.verdict(), tried.calls
 
 
 def test_a_right_answer_is_tried_once():
-    found, asked = trial({((), False): verdict(10)}, hides=True)
-    assert found.passed and asked == [((), False)]
+    found, calls = trial({((), False): verdict(10)}, hides=True)
+    assert found.passed and calls == [((), False)]
 
 
 def test_a_missing_answer_is_not_tried_again():
-    found, asked = trial({((), False): verdict(answered=False)}, hides=True)
-    assert not found.answered and asked == [((), False)]
+    found, calls = trial({((), False): verdict(answered=False)}, hides=True)
+    assert not found.answered and calls == [((), False)]
 
 
 def test_the_better_verdict_counts_if_builtins_are_hidden():
@@ -66,10 +66,10 @@ def test_the_better_verdict_counts_if_builtins_are_hidden():
 
 def test_a_wrong_earlier_answer_costs_points_only_once():
     outcomes = {((), False): verdict(), (("g",), False): verdict(10)}
-    found, asked = trial(outcomes, {"g": verdict(name="g"), "h": verdict(10, name="h")})
+    found, calls = trial(outcomes, {"g": verdict(name="g"), "h": verdict(10, name="h")})
     assert found.passed and not found.alone
     assert found.message == "Judged with a finished g in place of yours, which is not right yet."
-    assert asked == [((), False), "earlier", (("g",), False)]
+    assert calls == [((), False), "earlier", (("g",), False)]
     missing, _ = trial(outcomes, {"g": verdict(answered=False, name="g")})
     assert missing.message.endswith("which is not there yet.")
 
@@ -81,8 +81,8 @@ def test_a_worse_verdict_with_the_finished_block_does_not_count():
 
 
 def test_without_a_finished_block_the_message_names_the_earlier_answer():
-    found, asked = trial({((), False): verdict(mistake="value")}, {"g": verdict(name="g")}, blocks=())
-    assert found.mistake is None and "mend g first" in found.message and len(asked) == 2
+    found, calls = trial({((), False): verdict(mistake="value")}, {"g": verdict(name="g")}, blocks=())
+    assert found.mistake is None and "mend g first" in found.message and len(calls) == 2
 
 
 @pytest.mark.parametrize("theirs", [True, False])
@@ -94,8 +94,8 @@ def test_a_forbidden_call_is_forgiven_only_if_the_earlier_answer_makes_it(theirs
 
 def test_a_refusal_ends_the_trial():
     other = verdict(mistake="forbidden_call", message="no")
-    found, asked = trial({((), False): verdict()}, {"g": verdict(name="g")}, refused=other)
-    assert found is other and asked == [((), False)]
+    found, calls = trial({((), False): verdict()}, {"g": verdict(name="g")}, refused=other)
+    assert found is other and calls == [((), False)]
 
 
 @pytest.mark.parametrize("better", [True, False])

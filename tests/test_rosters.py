@@ -79,7 +79,7 @@ def test_a_worksheet_in_german_is_read(tmp_path):
 
 
 def test_grades_are_written_into_the_german_worksheet(tmp_path, capsys):
-    one = Class(tmp_path)
+    classroom = Class(tmp_path)
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     (tmp_path / "got").mkdir()
     for name, number in (("Eve Van der Berg", 101), ("Jörg Müller", 102)):
@@ -88,14 +88,14 @@ def test_grades_are_written_into_the_german_worksheet(tmp_path, capsys):
         place.write_bytes(written(name))
     (tmp_path / "list.csv").write_text(GERMAN, encoding="utf-8")
     command = ["collect", str(tmp_path / "got"), LESSON, "--roster", str(tmp_path / "list.csv")]
-    assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
-    record(one)
-    give_points(one, "eve@x.org")
+    assert main([*command, "--gradebook", str(classroom.folders.gradebook)]) == 0
+    record(classroom)
+    give_points(classroom, "eve@x.org")
     capsys.readouterr()
-    assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(one.folders.gradebook)]) == 0
+    assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(classroom.folders.gradebook)]) == 0
     assert "before you import" not in capsys.readouterr().out
-    back = (one.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
-    points = total_of(one, "eve@x.org").replace(".", ",")
+    back = (classroom.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
+    points = total_of(classroom, "eve@x.org").replace(".", ",")
     form = GERMAN.replace('abgegeben",,', f'abgegeben","{points}",')
     assert list(csv.reader(io.StringIO(back))) == list(csv.reader(io.StringIO(form)))
     assert back.startswith("\ufeff") and "\r" not in back
@@ -127,20 +127,20 @@ CANVAS = (
 
 
 def test_canvas_grades_keep_its_own_lines_names_and_headings(tmp_path):
-    one = Class(tmp_path)
+    classroom = Class(tmp_path)
     assert [(p.student, p.first_name, p.last_name) for p in roster(tmp_path, CANVAS)] == [
         ("eve", "Eve", "Van der Berg")
     ]
-    one.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
-    record(one)
-    give_points(one, "eve")
-    kept = one.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
+    classroom.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
+    record(classroom)
+    give_points(classroom, "eve")
+    kept = classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
     kept.write_text(CANVAS, encoding="utf-8")
-    table = read_totals(one.folders, [LESSON])
-    back = in_form(table, came_in(one.folders, table, "canvas"), "canvas").decode().splitlines()
+    table = read_totals(classroom.folders, [LESSON])
+    back = in_form(table, came_in(classroom.folders, table, "canvas"), "canvas").decode().splitlines()
     assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
     assert back[1:3] == [";;;;;;Manual Posting (scores hidden from instructors)", "    Points Possible;;;;;;100"]
-    assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # without grades of other lessons
+    assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(classroom, 'eve')}"  # of this lesson alone
 
 
 def test_canvas_own_lines_in_another_language_are_skipped_and_reported(tmp_path):
@@ -174,16 +174,16 @@ def test_brightspace_grades_keep_its_last_column(tmp_path):
     text = (
         "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
     )
-    one = Class(tmp_path)
-    one.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
-    record(one)
-    give_points(one, "eve")
-    (one.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
-    table = read_totals(one.folders, [LESSON])
-    back = in_form(table, came_in(one.folders, table, "brightspace"), "brightspace").decode().splitlines()
+    classroom = Class(tmp_path)
+    classroom.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
+    record(classroom)
+    give_points(classroom, "eve")
+    (classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
+    table = read_totals(classroom.folders, [LESSON])
+    back = in_form(table, came_in(classroom.folders, table, "brightspace"), "brightspace").decode().splitlines()
     assert back == [
         f"OrgDefinedId,Username,{LESSON} Points Grade,End-of-Line Indicator",
-        f"#1,#eve,{total_of(one, 'eve')},#",
+        f"#1,#eve,{total_of(classroom, 'eve')},#",
     ]
 
 
@@ -202,7 +202,7 @@ def test_anonymous_participants_are_named_by_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("Name,Email\nAda, Jr.,ada@x.org\n", "line 2: it has 3 cells"),
         ('Name,Email\n"Ada"x,ada@x.org\n', "quotation marks"),
@@ -212,8 +212,8 @@ def test_anonymous_participants_are_named_by_their_numbers(tmp_path):
         (GERMAN.replace("3. November 2026, 22:30", "3/11/2026, 22:30"), "line 2: the time"),
     ],
 )
-def test_an_ambiguous_roster_is_refused_with_advice(tmp_path, text, said):
-    with pytest.raises(CourseError, match=said):
+def test_an_ambiguous_roster_is_refused_with_advice(tmp_path, text, message):
+    with pytest.raises(CourseError, match=message):
         roster(tmp_path, text)
 
 
@@ -285,22 +285,22 @@ def test_students_are_recognized_by_several_role_names(tmp_path, role):
 
 
 def test_due_date_and_grace_are_applied_and_shown_in_local_time(tmp_path, capsys):
-    one = Class(tmp_path)
+    classroom = Class(tmp_path)
     place = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
     place.mkdir(parents=True)
     (place / "04_scaling.ipynb").write_bytes(notebook("ada"))
-    command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(one.folders.gradebook)]
+    command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(classroom.folders.gradebook)]
     assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
-    said = capsys.readouterr().out
-    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (11 minutes)" in said
-    with open_gradebook(one.folders) as gradebook:
+    output = capsys.readouterr().out
+    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in output and "1 late: Ada A-7 (11 minutes)" in output
+    with open_gradebook(classroom.folders) as gradebook:
         assert gradebook.find_assignment(LESSON).duedate == datetime(2026, 7, 3, 21, 59)
     assert main([*command, "--grace", "15m"]) == 0
-    said = capsys.readouterr().out
-    assert "15 minutes of grace" in said and " late" not in said
-    with open_gradebook(load(one.folders.gradebook)[0]) as gradebook:
-        assert read_due(one.folders, gradebook, LESSON).grace == timedelta(minutes=15)
-    assert class_zone(one.folders) == BERLIN
+    output = capsys.readouterr().out
+    assert "15 minutes of grace" in output and " late" not in output
+    with open_gradebook(load(classroom.folders.gradebook)[0]) as gradebook:
+        assert read_due(classroom.folders, gradebook, LESSON).grace == timedelta(minutes=15)
+    assert class_zone(classroom.folders) == BERLIN
 
 
 @pytest.mark.parametrize("seconds, late", [(-5, 0), (0, 0), (900, 0), (901, 901)])
@@ -312,6 +312,6 @@ def test_after_the_grace_period_all_seconds_since_the_due_date_count(seconds, la
     "option", [["--due", "3.11.2026"], ["--due", "2026-11-03 23:59 CEST"], ["--grace", "15 sheep"]]
 )
 def test_an_ambiguous_due_date_is_refused(tmp_path, capsys, option):
-    one = Class(tmp_path)
-    assert main(["collect", str(tmp_path), LESSON, *option, "--gradebook", str(one.folders.gradebook)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1 and not (one.folders.gradebook / "due.json").exists()
+    classroom = Class(tmp_path)
+    assert main(["collect", str(tmp_path), LESSON, *option, "--gradebook", str(classroom.folders.gradebook)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (classroom.folders.gradebook / "due.json").exists()

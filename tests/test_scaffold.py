@@ -31,18 +31,18 @@ def test_a_new_exercise_builds_at_once(begun):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["15_pooling", "pooled"], "There is no lesson '15_pooling'."),
         ([LESSON, "halved"], f"{LESSON} has an exercise halved already."),
         ([LESSON, "quiz_2"], "'quiz_2' is no name for an exercise"),
     ],
 )
-def test_an_invalid_new_exercise_is_refused_in_a_sentence_and_writes_nothing(begun, arguments, said):
+def test_an_invalid_new_exercise_is_refused_in_a_sentence_and_writes_nothing(begun, arguments, message):
     root, _ = begun
     before = (root / "course.toml").read_text()
     result = run_command(root, "new", *arguments)
-    assert result.returncode == 2 and said in result.stderr and result.stderr.count("\n") == 1
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
     assert (root / "course.toml").read_text() == before
 
 

@@ -73,7 +73,7 @@ def place_of_helpers(result: subprocess.CompletedProcess) -> Path:
     return Path(place).parents[1]
 
 
-def said(result: subprocess.CompletedProcess) -> str:
+def error_of(result: subprocess.CompletedProcess) -> str:
     """The error message with which the script ended, which is all that a notebook shows."""
     assert result.returncode == 1 and "Ready" not in result.stdout
     text = result.stderr.strip().splitlines()[-1]
@@ -123,7 +123,7 @@ def test_a_damaged_zip_is_named_and_an_intact_one_is_used_afterwards(packed, fol
     changed = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
     target.write_bytes({"cut off": data[: len(data) // 2], "not a zip": b"<html>", "one byte changed": changed}[harm])
     os.utime(target, (2**31, 2**31))  # newer than what was unpacked
-    sentence = said(run())
+    sentence = error_of(run())
     assert f"{packed.name} cannot be unpacked" in sentence and "whole one" in sentence
     shutil.copy(packed, target)
     os.utime(target, (2**31 + 1, 2**31 + 1))
@@ -134,7 +134,7 @@ def test_a_damaged_zip_is_named_and_an_intact_one_is_used_afterwards(packed, fol
 def test_an_unwritable_folder_is_one_sentence(packed, folder, run):
     shutil.copy(packed, folder)
     (folder / NAME).write_text("a file in the way stands for a folder that is read-only, which root can write in")
-    assert "where you can write" in said(run())
+    assert "where you can write" in error_of(run())
 
 
 def test_it_clones_the_tag_if_a_repository_is_configured(unpacked, folder, run, tmp_path):
@@ -148,7 +148,7 @@ def test_it_clones_the_tag_if_a_repository_is_configured(unpacked, folder, run, 
     address, source = origin.as_uri(), set_up_source(replace(course(), owner="", repository=""), LESSON)
     source = source.replace(f"'{__version__}', ''", f"'{__version__}', {address!r}")
     missing = f"(cloning {address} failed: fatal: Remote branch {course().tag} not found in upstream origin). Put"
-    assert missing in said(run(source))
+    assert missing in error_of(run(source))
     git("tag", course().tag)
     assert place_of_helpers(run(source)) == folder / NAME
 
@@ -176,13 +176,13 @@ def test_another_package_called_helpers_is_named(folder, run, form):
         (theirs / "__init__.py").write_text("import no_such_thing" if form == "with a missing part" else "")
     if form == "with a set-up of its own":
         (theirs / "setup.py").write_text("def start(*anything): print('their set-up')")
-    sentence = said(run())
+    sentence = error_of(run())
     assert "Another package named helpers hides the course," in sentence and str(theirs) in sentence
     assert "Remove it, restart" in sentence
 
 
 def test_a_missing_course_is_one_sentence(run):
-    sentence = said(run())
+    sentence = error_of(run())
     assert sentence.startswith("The course is not here. Put this notebook into")
     assert f"such as {NAME}-{LESSON}.zip, beside it" in sentence  # as `course pack` calls it
 
@@ -201,13 +201,14 @@ def test_its_errors_are_shown_without_a_traceback(tmp_path, monkeypatch):
 def test_an_older_python_is_one_sentence(packed, folder, run):
     """Only the version is faked, because the cell stops before anything that an older Python cannot import."""
     shutil.copy(packed, folder)
-    sentence = said(run(before="import sys\nsys.version_info, sys.version = (3, 10, 13, 'final', 0), '3.10.13 (main)'"))
+    fake = "import sys\nsys.version_info, sys.version = (3, 10, 13, 'final', 0), '3.10.13 (main)'"
+    sentence = error_of(run(before=fake))
     assert sentence.startswith("The course needs Python 3.11 or newer, and this is Python 3.10.13.")
 
 
 def test_the_zip_of_an_earlier_lesson_is_refused(packed, folder, run):
     shutil.copy(packed, folder)
-    sentence = said(run(set_up_source(course(), LATER)))
+    sentence = error_of(run(set_up_source(course(), LATER)))
     assert f"ends with {LESSON}, and this is {LATER}" in sentence and "Put the zip that came with this" in sentence
 
 
@@ -225,7 +226,7 @@ def test_a_notebook_of_another_version_prints_a_warning_and_continues(packed, fo
 def test_missing_packages_are_named(packed, folder, run, names):
     shutil.copy(packed, folder)
     hide = f"find = u.find_spec\nu.find_spec = lambda name: None if name in {names!r} else find(name)"
-    sentence = said(run(before=f"import importlib.util as u\n{hide}"))
+    sentence = error_of(run(before=f"import importlib.util as u\n{hide}"))
     assert all(name in sentence for name in names) and "pip install -r requirements.txt" in sentence
     assert sentence.split(" not installed")[0].endswith(" are" if names[1:] else " is")
 

@@ -63,8 +63,8 @@ def test_the_command_reports_similar_pairs_side_by_side_without_accusing(tmp_pat
         hand_in(folders, lesson, student, answers(lesson, scaled_scores=code))
         (folders.submitted / student / LESSON / "model.safetensors").write_bytes(b"a" if student == "ada" else b"b")
     assert main(["similar", LESSON, "--gradebook", str(tmp_path)]) == 0
-    assert "1 pair of submissions" in (said := capsys.readouterr().out) and "ada and ben" in said
-    assert "equal byte for byte: ben, cem\n" in said and said.count("cem") == 1
+    assert "1 pair of submissions" in (output := capsys.readouterr().out) and "ada and ben" in output
+    assert "equal byte for byte: ben, cem\n" in output and output.count("cem") == 1
     page = folders.report(f"{LESSON}.similar", "html").read_text(encoding="utf-8")
     assert "proves nothing" in page and page.count("<pre>") == 2 and "<script" not in page
     assert "equal byte for byte: ben, cem." in page

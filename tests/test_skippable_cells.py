@@ -58,9 +58,9 @@ def run_of(answer: str, *own: str) -> set[str]:
     cells += [Cell("answer", answer, "answer", "answer"), Cell("check", "", "check", "answer")]
     cells += [Cell(f"own-{number}", source) for number, source in enumerate(own)]
     handed_in = type("HandIn", (), {"cells": cells})
-    asked = {cell.id for cell in judge_input(handed_in, release)}
-    assert asked >= {cell.id for cell in cells} - GIVEN.keys()
-    return asked & GIVEN.keys()
+    selected = {cell.id for cell in judge_input(handed_in, release)}
+    assert selected >= {cell.id for cell in cells} - GIVEN.keys()
+    return selected & GIVEN.keys()
 
 
 PLAIN = "def answer(x):\n    return math.sqrt(sum(x))"
@@ -104,8 +104,8 @@ def test_an_ungraded_training_runs_only_if_the_learner_reads_its_result(own, run
     training = "trained = fit(5)"
     release = Release("50_test", {}, {}, {}, {training}, set(), ungraded={training: {"trained"}})
     cells = [Cell("training", training), Cell("answer", PLAIN, "answer", "answer"), Cell("own", own)]
-    asked = judge_input(type("HandIn", (), {"cells": cells}), release)
-    assert ("training" in [cell.id for cell in asked]) == runs
+    selected = judge_input(type("HandIn", (), {"cells": cells}), release)
+    assert ("training" in [cell.id for cell in selected]) == runs
 
 
 MAGICS = ["%%time\ny = 1", "%%capture out\n%%timeit -n 1\ny = 1", "%matplotlib inline\n!pip install -q of_home\ny = 1"]
@@ -142,15 +142,16 @@ def test_a_learner_reads_the_same_values_as_if_all_cells_ran(lesson, tmp_path):
         for _ in range(3):
             names = drawn.sample(bound, 2)
             cells = [*handed_in.cells, Cell("peek", "".join(PEEK.format(name=name) for name in names))]
-            every, asked = [cell for cell in cells if cell.runs], judge_input(replace(handed_in, cells=cells), release)
-            spared += len(every) - sum(cell.runs for cell in asked)
+            every = [cell for cell in cells if cell.runs]
+            selected = judge_input(replace(handed_in, cells=cells), release)
+            spared += len(every) - sum(cell.runs for cell in selected)
 
-            def told(run: list[Cell]) -> str:
+            def printed(run: list[Cell]) -> str:
                 found = judge.judge_cells(run, exercises=[])
                 assert "peek" not in found.errors
                 return "".join(one["text"] for one in found.outputs["peek"])
 
-            what = told(every)
-            if told(asked) != what:
-                assert told([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != what, names
+            what = printed(every)
+            if printed(selected) != what:
+                assert printed([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != what, names
     assert spared > 20

@@ -86,6 +86,6 @@ translator.FINISHED_PARTS["causal_mask"](2)
 
 
 def test_the_grader_notices_calls_of_the_courses_code_under_any_name():
-    told = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = ("trained.source_batch", "trained.greedy", "decoding.write", "finished_parts.causal_mask")
-    assert told.split() == [f"helpers.translator.{name}" for name in names]
+    assert output.split() == [f"helpers.translator.{name}" for name in names]

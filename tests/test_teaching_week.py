@@ -60,9 +60,9 @@ class Teacher:
 
     def types(self, commands: str) -> str:
         running = self.start(commands)
-        said, _ = running.communicate(timeout=300)
-        assert running.returncode == 0, f"{commands}\n{said}"
-        return said
+        output, _ = running.communicate(timeout=300)
+        assert running.returncode == 0, f"{commands}\n{output}"
+        return output
 
     def table(self, path: str, column: str) -> dict[str, dict[str, str]]:
         """The rows of a CSV file in the gradebook's folder, by one of its columns."""
@@ -89,21 +89,21 @@ def teacher(lesson, tmp_path):
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_commands_of_the_teaching_guide_work_in_order(teacher):
-    told = blocks()
-    teacher.types(told.pop("Hand out"))
+    sections = blocks()
+    teacher.types(sections.pop("Hand out"))
     assert zipfile.is_zipfile(teacher.root / f"attention-course-{LESSON}.zip")
 
-    collect, extension = told.pop("Collect").split("python -c")  # the guide gives it here for later
-    said = teacher.types(collect)
+    collect, extension = sections.pop("Collect").split("python -c")  # the guide gives it here for later
+    output = teacher.types(collect)
     students = [folder.name for folder in sorted((teacher.root / "gradebook" / "submitted").iterdir())]
-    assert len(students) == 2 and "1 missing: cyd@x.org" in said
+    assert len(students) == 2 and "1 missing: cyd@x.org" in output
     ada, ben = students
-    teacher.types(told.pop("Grade").replace("--student ada ben", f"--student {ada} {ben}"))
+    teacher.types(sections.pop("Grade").replace("--student ada ben", f"--student {ada} {ben}"))
     teacher.types("python -c" + extension.replace("'ada'", f"'{ada}'"))
     before = teacher.table(f"reports/{LESSON}.csv", "student")
     assert before[ada]["status"] == "waits for a person" and len(before) == 3
 
-    grading = teacher.start(told.pop("Grade the written question"))
+    grading = teacher.start(sections.pop("Grade the written question"))
     for _ in range(600):
         if teacher.opened.exists() or grading.poll() is not None:
             break
@@ -118,11 +118,11 @@ def test_the_commands_of_the_teaching_guide_work_in_order(teacher):
         page.locator("main", has_text="Saved").wait_for()
     assert grading.wait(60) == 0, grading.stdout.read()
 
-    teacher.types(told.pop("Give back"))
+    teacher.types(sections.pop("Give back"))
     pages = {path.parts[-3] for path in (teacher.root / "gradebook" / "feedback").rglob("*.html")}
     assert pages == {ada, ben}
 
-    teacher.types(told.pop("Back to the platform"))
+    teacher.types(sections.pop("Back to the platform"))
     given = {
         row["Full name"]: row["Grade"] for row in teacher.table(f"exported/{LESSON}.moodle.csv", "Identifier").values()
     }
@@ -136,7 +136,7 @@ def test_the_commands_of_the_teaching_guide_work_in_order(teacher):
         assert {name.partition("/")[0] for name in archive.namelist()} == {
             "Ada Lovelace_11_assignsubmission_file_", "Ben Berg_12_assignsubmission_file_",
         }  # fmt: skip
-    assert {heading for heading, commands in told.items() if commands} <= {
+    assert {heading for heading, commands in sections.items() if commands} <= {
         "A fork of your own",
         "Set up, once",
         "Read the report",

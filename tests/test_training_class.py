@@ -25,7 +25,7 @@ MEASURED = {TRANSLATION: "translate", LANGUAGE: "language_model_logits"}
 
 
 @dataclass
-class HandIn:
+class Submission:
     """A submission. answers: exercise -> its answer cell, if not the solution's. cells: text in other cells -> its
     replacement. numbers: the weights file beside the notebook. deserves: exercise -> its points, if not full points.
     mistake, says: the mistake and a part of the message in the measured exercise."""
@@ -44,7 +44,7 @@ def numbers_of(model, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, HandIn]) -> dict[str, str]:
+def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, Submission]) -> dict[str, str]:
     """Submit and grade everything, and require the deserved scores. Returns each learner's output of the measured
     exercise."""
 
@@ -117,17 +117,17 @@ def test_submitted_translators_get_the_deserved_points(classroom, tmp_path):
     head = "def translate(sentences):\n"
     whole = lesson.solutions["translate"].replace("def translate", "def all_at_once")
     submissions = {
-        "solved": HandIn(numbers=trained),
-        "without-numbers": HandIn(cells=in_haste),
-        "too-small": HandIn(
+        "solved": Submission(numbers=trained),
+        "without-numbers": Submission(cells=in_haste),
+        "too-small": Submission(
             numbers=small,
             cells=in_haste | {"Transformer(*translator.SIZES)": f"Transformer(*{sizes})"},
             deserves={"translate": 0.0},
             mistake="not_trained",
             says="0 of 600 unseen sentences exactly right",
         ),
-        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
-        "three-of-four": HandIn(
+        "untouched": Submission(deserves=nothing(lesson), mistake="not_answered"),
+        "three-of-four": Submission(
             {
                 "translate": f"{whole}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
                 "    return ['?'] * asked + said[asked:]"
@@ -137,7 +137,7 @@ def test_submitted_translators_get_the_deserved_points(classroom, tmp_path):
             {"translate": 11.0},
             says="unseen sentences exactly right (the check asks for 99.5%)",
         ),
-        "the-grammar": HandIn(
+        "the-grammar": Submission(
             {
                 "translate": f"{head}    from helpers.corpus.translation import translate as known\n"
                 "    return [known(s).french for s in sentences]"
@@ -167,28 +167,28 @@ def test_submitted_language_models_get_the_deserved_points(classroom, tmp_path):
     )
     blind = lesson.mistakes["GPT"]["not_causal"]
     submissions = {
-        "solved": HandIn(numbers=trained),
-        "without-numbers": HandIn(  # trains with the course's loss, as in the learner's notebook
+        "solved": Submission(numbers=trained),
+        "without-numbers": Submission(  # trains with the course's loss, as in the learner's notebook
             {"next_token_loss": lesson.mistakes["next_token_loss"]["viewed"]},
             in_haste,
             deserves={"next_token_loss": lesson.deserved("next_token_loss", "viewed")},
         ),
-        "other-numbers": HandIn(numbers=other, cells=in_haste),
-        "too-small": HandIn(
+        "other-numbers": Submission(numbers=other, cells=in_haste),
+        "too-small": Submission(
             numbers=other,
             cells=in_haste | {f"{model}, 64, 2, 2)": "GPT(len(symbols), 64, 32, 2, 1)"},
             deserves={"language_model_logits": 0.0},
             mistake="not_trained",
             says="the check asks for",
         ),
-        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
-        "slow": HandIn(
+        "untouched": Submission(deserves=nothing(lesson), mistake="not_answered"),
+        "slow": Submission(
             position_by_position | {"ngram_loss": lesson.mistakes["ngram_loss"]["divided_by_the_whole_text"]},
             in_haste,
             trained,
             {"ngram_loss": lesson.deserved("ngram_loss", "divided_by_the_whole_text")},
         ),
-        "sees-all": HandIn(
+        "sees-all": Submission(
             {"GPT": blind},
             in_haste | {model: "GPT(len(symbols), 64"},
             trained,
@@ -196,7 +196,7 @@ def test_submitted_language_models_get_the_deserved_points(classroom, tmp_path):
             "sees_later_ids",
             "when only its ids from position",
         ),
-        "the-source": HandIn(
+        "the-source": Submission(
             saying(
                 "        from helpers.corpus.source import Source\n"
                 "        return torch.stack([Source().next_probabilities(row).log() for row in ids])"

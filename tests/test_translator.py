@@ -238,9 +238,9 @@ def test_an_answer_that_calls_code_of_figures_or_explorers_is_refused():
 def test_no_weight_is_called_the_largest_if_all_are_nearly_equal():
     words = ["jane", "visits", "africa"]
     weights = torch.tensor([[0.3334, 0.3333, 0.3333], [0.2, 0.5, 0.3], [0.336, 0.332, 0.332]])
-    said = pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane attends equally to all, 0.33; visits attends most to visits, 0.50; " in said
-    assert "africa attends equally to all, 0.34" in said
+    alt = pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane attends equally to all, 0.33; visits attends most to visits, 0.50; " in alt
+    assert "africa attends equally to all, 0.34" in alt
     weights[2, 0] = 0.338
     assert "africa attends most to jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
     assert "jane attends most to jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt

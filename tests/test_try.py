@@ -56,7 +56,7 @@ def test_with_json_the_exit_code_is_0_whatever_the_verdicts(judged):
 
 
 @pytest.mark.parametrize(
-    ("name", "exercise", "passed", "mistake", "said"),
+    ("name", "exercise", "passed", "mistake", "message"),
     [
         ("right", "attention_scores", True, None, ""),
         ("right", "project", True, None, ""),
@@ -72,11 +72,11 @@ def test_with_json_the_exit_code_is_0_whatever_the_verdicts(judged):
         ("latin", "project", True, None, ""),
     ],
 )
-def test_each_file_gets_its_verdict(judged, name, exercise, passed, mistake, said):
+def test_each_file_gets_its_verdict(judged, name, exercise, passed, mistake, message):
     found, _, _ = judged
     line = found[name][exercise]
     assert (line["passed"], line["mistake"]) == (passed, mistake)
-    assert said in line["message"]
+    assert message in line["message"]
     assert line["points"] == (line["max_points"] if passed else 0)
 
 
@@ -100,7 +100,7 @@ def run_try(capsys, *arguments: str):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
         ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: hard_lookup,"),
@@ -112,10 +112,10 @@ def run_try(capsys, *arguments: str):
         ),
     ],
 )
-def test_invalid_arguments_of_course_try_are_answered_in_one_sentence(capsys, arguments, said):
+def test_invalid_arguments_of_course_try_are_answered_in_one_sentence(capsys, arguments, message):
     code, out, err = run_try(capsys, *arguments)
     assert code == 2 and out == ""
-    assert said in err and err.count("\n") == 1
+    assert message in err and err.count("\n") == 1
 
 
 @pytest.mark.full

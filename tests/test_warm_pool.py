@@ -42,10 +42,10 @@ def test_the_next_click_uses_the_same_judges():
     assert used() is first and first.ended == []
 
 
-@pytest.mark.parametrize("asked", [(OTHER, 1), (ONE, 2)])
-def test_judges_of_another_batch_are_ended(asked):
+@pytest.mark.parametrize("changed", [(OTHER, 1), (ONE, 2)])
+def test_judges_of_another_batch_are_ended(changed):
     first = used()
-    assert used(*asked) is not first and first.ended == [None]
+    assert used(*changed) is not first and first.ended == [None]
 
 
 def test_judges_of_another_version_are_ended(monkeypatch):
