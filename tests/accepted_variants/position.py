@@ -1,4 +1,4 @@
-"""Right answers of lesson 2 in other styles: each must pass on every seed."""
+"""Other right answers to the exercises of lesson 2."""
 
 import math
 

@@ -201,7 +201,7 @@ VARIANTS = {
         back_by_table,
         back_by_loops,
         back_by_pairs,
-        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum is no autograd
+        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum does not use autograd
     ),
     "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_eye),
     "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end),

@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 0's answers: they must pass on every seed."""
+"""Other right answers to the exercises of lesson 0."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 14's exercises. They serve only the tests."""
+"""Other right answers to the exercises of lesson 14."""
 
 import copy
 import math
@@ -139,7 +139,7 @@ class Norm(nn.Module):
 
 
 class Plain(nn.Module):
-    """Written out, with attention by hand."""
+    """Written out in full, with the attention computed by hand."""
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
         super().__init__()
@@ -190,14 +190,14 @@ class WithBlocks(Plain):
 
 
 class WithLaterPlaces(Plain):
-    """Scores know distances alone, so the first place may be any."""
+    """Positions may start at any number, because scores depend only on distances."""
 
     def turn(self, x, places):
         return by_complex_numbers(x, places + 1, self.base)
 
 
 class WithGroupsOfQueries(Plain):
-    """The queries of a group as an axis of their own: nothing is repeated."""
+    """The queries of a group have an axis of their own, so that keys and values are not repeated."""
 
     def heads(self, x, mask):
         B, T, _ = x.shape
@@ -212,7 +212,7 @@ class WithGroupsOfQueries(Plain):
 
 
 class WithAWeightTable(Plain):
-    """A table of angles that is no part of the state."""
+    """The sines and cosines are buffers that are not part of the state dictionary."""
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6, longest=128):
         super().__init__(d_model, num_heads, num_kv_heads, d_ff, base, eps)
@@ -368,7 +368,7 @@ def train_by_sorting(text, num_merges):
 
 
 def train_with_numbers(text, num_merges):
-    """Tokens as numbers, as in many implementations; equal bytes have one number."""
+    """Tokens are ids, as in many implementations. Tokens with equal bytes share an id."""
     vocab = [bytes([i]) for i in range(256)]
     number_of = {token: i for i, token in enumerate(vocab)}
     pieces = [list(piece.encode()) for piece in re.findall(r" ?\S+|\s", text)]
@@ -393,7 +393,7 @@ def train_with_numbers(text, num_merges):
 
 
 def encode_by_rank(text, merges):
-    """The pair of lowest rank first, as GPT-2's code does."""
+    """Merges the pair of lowest rank first, as in GPT-2's code."""
     ranks, found = {pair: rank for rank, pair in enumerate(merges)}, []
     for tokens in _cut(text):
         while len(tokens) > 1:
@@ -463,7 +463,7 @@ class ThinNormal(Thin):
 
 
 class ThinByWeight(Thin):
-    """The difference as a matrix, in every call."""
+    """Computes B @ A as a matrix in every call."""
 
     def forward(self, x):
         weight = self.linear.weight + self.alpha / self.rank * (self.B @ self.A)
@@ -488,7 +488,7 @@ class ThinByState(Thin):
 
 
 class ThinByTheIdentity(Thin):
-    """The merged weight read off the outputs for unit vectors."""
+    """Computes the merged weight from the outputs for unit vectors."""
 
     @torch.no_grad()
     def merged(self):

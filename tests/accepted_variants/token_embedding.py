@@ -1,4 +1,4 @@
-"""Lesson 1: other right answers."""
+"""Other right answers to the exercises of lesson 1."""
 
 import itertools
 import re
@@ -73,7 +73,7 @@ def forces_together(center, context, negatives):
 
 
 def forces_softplus(center, context, negatives):
-    """The sigmoid as a derivative that is known by heart: exp(log sigmoid)."""
+    """Uses that the sigmoid is the derivative of softplus, and computes it as exp(log sigmoid)."""
     lack = F.logsigmoid(-(center @ context)).exp()
     excess = F.logsigmoid(negatives @ center).exp().unsqueeze(1)
     return (negatives.T @ excess).squeeze(1) - lack * context, -lack * center, excess * center.unsqueeze(0)

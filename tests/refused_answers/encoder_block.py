@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 9 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 9 that are not among its key's known mistakes."""
 
 import torch
 

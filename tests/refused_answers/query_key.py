@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 3 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 3 that are not among its key's known mistakes."""
 
 REFUSED = {
     "hard_lookup": [
@@ -56,7 +56,7 @@ TOLD = {
     ],
     "attention_edges": [
         ("sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, reverse=True)",),
-        # As a sort that shuffles equal weights: told of ties, and not of words that occur twice.
+        # Like a sort that reorders equal weights. The message must name ties, not repeated words.
         ("enumerate(row)] -> sorted(enumerate(row), key=lambda at: at[0] % 3)]", "✗ ties by position", "✓ values"),
     ],
 }
