@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import time
 from types import SimpleNamespace
 
@@ -21,12 +20,10 @@ from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
 from helpers.grading.submission import Submission, SubmissionReport
 from tests.sample_class import grade_id, hand_in
-from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
+from tests.test_grading import LESSON, full_answers, nbgrader, needs_bubblewrap, points, recorded, scores
 from tests.test_regrade import FullPoints
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 
 
 def added(kind, source, **more):

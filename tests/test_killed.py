@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +12,9 @@ import pytest
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
 from tests.sample_class import hand_in
-from tests.test_grading import LESSON, WRONG, full_answers, points, scores
+from tests.test_grading import LESSON, WRONG, full_answers, needs_bubblewrap, points, scores
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 MOMENTS = int(os.environ.get("COURSE_KILLS", "2"))
 
 
