@@ -34,7 +34,7 @@ BUILT = [name for name in lesson_names() if (ROOT / "solutions" / name / f"{name
 
 @pytest.fixture(scope="module", params=one_of(BUILT))
 def pictures(request):
-    """The lesson's pictures. Its cells run here without checks and the translator, and with weights trained before."""
+    """The lesson's pictures. Its cells run here without checks and at_work, and with weights that were saved before."""
     lesson = request.param
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
     made, namespace = [], {"__name__": "__main__"}  # made: the pictures

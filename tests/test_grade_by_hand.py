@@ -144,7 +144,7 @@ def test_only_requests_with_the_token_are_served(handed_in):
 
 
 @pytest.mark.full
-def test_items_and_reasons_set_points_and_typing_behind_the_last_answer_changes_nothing(handed_in):
+def test_items_and_reasons_set_the_points_of_an_answer(handed_in):
     first = read_question(handed_in, LESSON).items[0]
     with serving(handed_in, LESSON) as (server, address), lab.browser() as page:
         page.goto(address)

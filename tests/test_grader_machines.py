@@ -53,11 +53,11 @@ ON_A_GPU = {
     "in the answer": "def scaled_scores(Q, K):\n    device = 'cuda'\n    Q, K = Q.to(device), K.to(device)\n"
     "    return (Q @ K.mT / Q.size(-1) ** 0.5).cpu()",
     "by its method": "def scaled_scores(Q, K):\n    return (Q.cuda() @ K.cuda().mT / Q.size(-1) ** 0.5).to(Q.device)",
-    "above it": "device = torch.device('cuda:0')\nscale = torch.ones(1, device=device)\n"
+    "above the answer": "device = torch.device('cuda:0')\nscale = torch.ones(1, device=device)\n"
     "def scaled_scores(Q, K):\n    return (Q.to(device) @ K.to(device).mT * scale.to(Q) / Q.size(-1) ** 0.5).cpu()",
-    "of an Apple": "device = 'mps'\ndef scaled_scores(Q, K):\n"
+    "Apple's": "device = 'mps'\ndef scaled_scores(Q, K):\n"
     "    return (Q.to(device) @ K.to(device).mT / Q.size(-1) ** 0.5).to('cpu')",
-    "of an Intel": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
+    "Intel's": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
     "by the calls of its module": "torch.cuda.synchronize()\ntimer = torch.cuda.Event(enable_timing=True)\n"
     "print(f'{timer.elapsed_time(timer):.1f}', torch.cuda.get_device_properties(0).total_memory / 1e9)\n"
     "major, minor = torch.cuda.get_device_capability()\nwith torch.cuda.stream(torch.cuda.Stream()):\n    pass\n"

@@ -248,7 +248,7 @@ def test_a_slow_submission_waits_until_the_others_are_recorded(class_of_three, m
     assert [hurried for _, hurried in asked] == [False]  # a single submission has all the time at once
 
 
-def test_a_slow_submission_counts_only_if_its_judge_passes_its_self_test_afterwards(monkeypatch):
+def test_a_slow_submission_counts_only_if_its_judge_is_sound_afterwards(monkeypatch):
     def broken(judge):
         raise GraderBroken("the reference solution scored 0")
 

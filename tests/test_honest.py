@@ -46,7 +46,7 @@ ONLY_AT_HOME = {
     "installed": ("!pip install -q of_home > /dev/null\nimport of_home\n" + IMPORTS, "ModuleNotFoundError in line 2"),
     "colab": ("from google.colab import drive\ndrive.mount('/content')\n" + IMPORTS, "ModuleNotFoundError in line 1"),
     "input": ("name = input('Your name? ')\nprint(name.title())\n" + IMPORTS, "EOFError in line 1"),
-    "a later piece": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
+    "a block of a later lesson": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
     "nothing else": ("import a_package_of_home", "ModuleNotFoundError in line 1"),
 }
 
@@ -118,11 +118,11 @@ MAGIC = {
     "timed": "%%time\n" + CALLS,
     "timed twice": "%%capture out\n%%time\n" + CALLS,
     "timed with options": "%%timeit -n 1 -r 1\n" + CALLS,
-    "asks": CALLS + "\nattention_scores?",
-    "asks for the source": "attention_scores??\n" + CALLS,
-    "asks first": "?attention_scores\n" + CALLS,
+    "help below": CALLS + "\nattention_scores?",
+    "help with the source": "attention_scores??\n" + CALLS,
+    "help above": "?attention_scores\n" + CALLS,
     "a shell line": "!pip list > /dev/null\n" + CALLS,
-    "its output": "files = !ls\nplaces = %pwd\n" + CALLS,
+    "output of magics": "files = !ls\nplaces = %pwd\n" + CALLS,
     "a timed line": CALLS + "%time result = scores_of(3)\n%timeit -n 1 scores_of(3)",
     "a magic inside": CALLS + "for _ in range(2):\n    %time scores_of(3)\n",
 }

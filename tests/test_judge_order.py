@@ -35,7 +35,7 @@ BELOW = {
     "the name is deleted": "del attention_scores",
     "an exit": "import os\nos._exit(0)",
     "an endless loop": "while True: pass",
-    "everything of torch": "from torch import *\nfrom math import *",
+    "star imports": "from torch import *\nfrom math import *",
 }
 
 

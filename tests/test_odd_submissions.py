@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 import pytest
 
@@ -165,7 +166,7 @@ FULL: dict[str, Edit] = {
     "all answers in one cell": all_in_one_cell,
     "answer at the end": moved(lambda hand_in: len(hand_in.cells)),
     "answer above the imports": moved(lambda hand_in: 0),
-    "exercises upside down": upside_down,
+    "exercises in reverse order": upside_down,
     "all cells twice": lambda hand_in: hand_in.cells.extend(copy.deepcopy(hand_in.cells)),
     "check in the answer cell": answer(lambda source, name: f"{source}\n\ncheck({name})"),
     "answer cell raw": lambda hand_in: hand_in.answer.update(cell_type="raw"),
@@ -195,27 +196,27 @@ FULL: dict[str, Edit] = {
     "interrupted": scratch("raise KeyboardInterrupt"),
     "a name of the course taken": scratch("check = at_work = print"),
     "settings by magic": scratch("%config InlineBackend.figure_format = 'retina'\n%xmode Verbose\n%who"),
-    "debugged": scratch("[][0]\n\n%debug"),
+    "a debugger afterwards": scratch("[][0]\n\n%debug"),
     "a breakpoint": scratch("x = 1\nbreakpoint()\nx = 2"),
     "workers": scratch("from torch.utils.data import DataLoader\nfor one in DataLoader(range(8), num_workers=2): pass"),
-    "small numbers flushed": scratch("torch.set_flush_denormal(True)"),
-    "tensors shown otherwise": scratch("torch.Tensor.__repr__ = lambda self: 'a tensor'"),
+    "denormal numbers flushed": scratch("torch.set_flush_denormal(True)"),
+    "another repr of tensors": scratch("torch.Tensor.__repr__ = lambda self: 'a tensor'"),
     "memory traced": scratch("import tracemalloc\ntracemalloc.start()"),
     "prints into a file": scratch("import sys\nsys.stdout = open('log.txt', 'w')\nprint('x')"),
     # the answer as it is written
     "tabs": answer(tabs),
     "white space": answer(lambda source, name: "\n\n" + source.replace("\n", "  \n") + "\n\n\n   "),
     "an alias": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name} = mine"),
-    "in a with": answer(lambda source, name: "with torch.no_grad():\n" + re.sub("(?m)^(?=.)", "    ", source)),
+    "in a with block": answer(lambda source, name: "with torch.no_grad():\n" + indent(source, "    ")),
     "letters of all kinds": answer(lambda source, name: f"# √d_k für 學生 🙂\nβ = 'naïve'\n{source}"),
-    "in an if": answer(lambda source, name: "if __name__ == '__main__':\n" + re.sub("(?m)^(?=.)", "    ", source)),
+    "in an if block": answer(lambda source, name: "if __name__ == '__main__':\n" + indent(source, "    ")),
     "an alias among others": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name}, other = mine, 3"),
     "a helper at the end": helper_at_the_end,
     "something else above": scratch("NAME = 3"),
     # quizzes
     "a quiz with a type": quiz(lambda choice: f"quiz_1: str = '{choice}'; print(quiz_1)"),
     "a quiz in capitals": quiz(lambda choice: f'quiz_1 = " {choice.upper()} "  # I think'),
-    "a quiz wrongly": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
+    "a wrong quiz answer": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
 }
 COSTS_THE_ANSWER: dict[str, Edit] = {
     "answer deleted": lambda hand_in: hand_in.drop(hand_in.name),

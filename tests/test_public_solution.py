@@ -109,7 +109,7 @@ def test_a_solution_beside_the_learners_notebook_is_not_graded(folders, own, oth
     assert submission.flags == [f"{other} is next to it and was not graded"]
 
 
-def test_a_solution_under_the_expected_name_is_not_graded_if_a_learners_notebook_is_there(folders):
+def test_a_learners_notebook_counts_although_the_solution_has_the_expected_name(folders):
     assert answers(read(folders, {NAME: SOLUTION.read_bytes(), "mine.ipynb": OWN})) == ["scaled_scores"]
 
 

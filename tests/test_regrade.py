@@ -142,7 +142,7 @@ class DoublePoints(FullPoints):
         return report
 
 
-def test_a_new_version_of_the_lesson_regrades_all_and_points_stay_within_their_maximum(folders, lesson, monkeypatch):
+def test_a_new_version_of_the_lesson_regrades_all_within_the_maximum_points(folders, lesson, monkeypatch):
     hand_in(folders, lesson, "a", answers(lesson))
     for version, pool in (("one", FullPoints), ("two", DoublePoints)):
         monkeypatch.setattr("helpers.grading.batch.Pool", pool)
@@ -152,7 +152,7 @@ def test_a_new_version_of_the_lesson_regrades_all_and_points_stay_within_their_m
         assert read_class(folders, LESSON).totals == {"a": 85}
 
 
-def test_points_by_hand_are_reviewed_if_the_automatic_score_changes_because_of_a_called_answer(folders, lesson):
+def test_points_by_hand_are_reviewed_if_the_automatic_score_changes(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders)
     by_hand(folders, "a", "check_max_gradient", manual_score=3.0)
