@@ -1,7 +1,7 @@
 """Wrong answers that are not among a key's known mistakes are refused too, with a message that is true of them.
 
 tests/refused_answers/TOPIC.py lists them by exercise. An answer is one or several edits of the solution, "old -> new"
-as in the key, or a function. The answers in REFUSED get no mistake's name. In TOLD each answer is followed by what
+as in the key, or a function. The answers in REFUSED get no mistake's name. In EXPLAINED each answer is followed by what
 must hold: a single word is the name of the mistake that the verdict gives, None stands for no name, a phrase must
 occur in the message, one with the prefix "not: " must not, and a number is the maximum of points out of ten.
 """
@@ -35,7 +35,7 @@ def listed(table: str) -> dict[tuple[str, str], list]:
     }
 
 
-REFUSED, TOLD = listed("REFUSED"), listed("TOLD")
+REFUSED, EXPLAINED = listed("REFUSED"), listed("EXPLAINED")
 
 
 def of_each(table):
@@ -63,10 +63,10 @@ def test_unknown_wrong_answers_are_refused_without_a_mistakes_name(lesson, name)
     assert not wrong, f"the check accepts or calls by a name: {wrong}"
 
 
-@of_each(TOLD)
+@of_each(EXPLAINED)
 def test_messages_on_wrong_answers_are_true_of_them(lesson, name):
     wrong = []
-    for answer, *expectations in TOLD[lesson, name]:
+    for answer, *expectations in EXPLAINED[lesson, name]:
         verdict = verdict_on(lesson, name, answer)
         words = as_text(verdict)
         for expected in expectations:

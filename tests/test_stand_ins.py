@@ -71,7 +71,7 @@ def test_code_in_a_folder_with_a_similar_name_is_not_the_courses():
     assert course_part(space["mine"]) == ""
 
 
-TOLD = """
+CALLS = """
 from helpers.checking import forbidden
 from helpers.grading.inside.watching import report_stand_in_calls
 report_stand_in_calls()
@@ -86,6 +86,6 @@ translator.FINISHED_PARTS["causal_mask"](2)
 
 
 def test_the_grader_notices_calls_of_the_courses_code_under_any_name():
-    output = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-c", CALLS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = ("trained.source_batch", "trained.greedy", "decoding.write", "finished_parts.causal_mask")
     assert output.split() == [f"helpers.translator.{name}" for name in names]

@@ -140,9 +140,9 @@ class _OwnBlock(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
 
     def forward(self, x):
-        mha, y, places = self.attention, self.norm1(x), torch.arange(x.shape[1])
+        mha, y, positions = self.attention, self.norm1(x), torch.arange(x.shape[1])
         q, k, v = (W(y).unflatten(-1, (mha.num_heads, -1)).transpose(1, 2) for W in (mha.W_q, mha.W_k, mha.W_v))
-        q, k = apply_rope(q, places, 10.0), apply_rope(k, places, 10.0)
+        q, k = apply_rope(q, positions, 10.0), apply_rope(k, positions, 10.0)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
         x = x + mha.W_o(out)
         return x + self.feed_forward(self.norm2(x))
@@ -215,7 +215,7 @@ def induction_by_einsum(vocab_size, max_len):
     return (first, (400 * token, keys, answer.T @ token))
 
 
-def induction_without_place_zero_written(vocab_size, max_len):
+def induction_avoiding_position_zero(vocab_size, max_len):
     """The second layer's keys lower the scores of position 0, which has no previous token."""
     V, M = vocab_size, max_len
     C = 3 * V + M
@@ -264,5 +264,5 @@ VARIANTS = {
     ),
     "GPT": (GPTWithDropout, GPTWithAnUnusedTable, GPTOfOwnBlocks, GPTThatChecksItsLength),
     "generate": (generate_by_cat, generate_by_gumbel, generate_by_inverse),
-    "induction_head": (induction_by_einsum, induction_without_place_zero_written, induction_with_angles),
+    "induction_head": (induction_by_einsum, induction_avoiding_position_zero, induction_with_angles),
 }

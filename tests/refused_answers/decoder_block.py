@@ -152,7 +152,7 @@ def all_again_in_another_thread(q, k, v, cache):
         return pool.submit(computed).result(), cache
 
 
-TOLD = {
+EXPLAINED = {
     "DecoderBlock": [
         (
             "memory_mask=None): -> memory_mask=None):\n        memory = self.__dict__.setdefault('kept', memory)",

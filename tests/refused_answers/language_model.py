@@ -49,7 +49,7 @@ BLOCKS = "nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in ra
 MASK = "causal_mask(ids.shape[1]).to(ids.device)"
 UNEMBED = "nn.Linear(d_model, vocab_size)"
 
-TOLD = {
+EXPLAINED = {
     "get_batch": [
         (
             f"{BATCH} -> data[positions].float(), data[positions + 1]",

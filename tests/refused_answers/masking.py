@@ -68,7 +68,7 @@ def by_slopes(f, x):
     return bool((jacobian.triu(1) > 1e-6).any())
 
 
-TOLD = {
+EXPLAINED = {
     **{name: [(edit.format(kind), " bool") for kind in ("float", "int", "long")] for name, edit in AS_NUMBERS.items()},
     "mask_scores": [
         (f"{REPLACED} -> scores - 1e9 * ~mask", "large_number_added", 0),

@@ -79,7 +79,7 @@ def in_one_buffer(x, num_heads):
     return KEPT.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
 
 
-TOLD = {
+EXPLAINED = {
     "split_heads": [
         (in_one_buffer, "compared after the second"),
         (

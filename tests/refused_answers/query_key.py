@@ -40,7 +40,7 @@ REFUSED = {
 
 DOTS, BOTH = "Q @ K.transpose(-2, -1)", "return W_q, W_k -> return {}"
 
-TOLD = {
+EXPLAINED = {
     "fixed_self_scores": [
         (f"{DOTS} -> Q @ K.T", "all_axes_reversed"),
         (f"{DOTS} -> Q @ K.transpose(0, 1)", "first_two_axes"),

@@ -21,7 +21,7 @@ REFUSED = {
     "head_scores": [("return scaled_scores(q, k) -> return scaled_scores(q, k).squeeze()",)],
 }
 
-TOLD = {
+EXPLAINED = {
     "weights_jacobian": [
         (
             "return softmax_jacobian(p) @ K / divisor"

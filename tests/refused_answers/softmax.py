@@ -96,7 +96,7 @@ def by_numpy(score_blocks, value_blocks):
     return torch.from_numpy((powers / powers.sum(-1, keepdims=True) @ values)[..., 0, :])
 
 
-TOLD = {
+EXPLAINED = {
     "softmax": [
         ((f"{SHIFT} -> x", f"{SHARES} -> ({SHARES}).nan_to_num()"), "nan_made_zero"),
         ("x.amax(dim=dim -> x.argmax(dim=dim", "not_shifted"),

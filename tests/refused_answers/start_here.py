@@ -11,7 +11,7 @@ REFUSED = {
     ],
 }
 
-TOLD = {  # their mistake is named although they raise an error on other inputs
+EXPLAINED = {  # their mistake is named although they raise an error on other inputs
     "outer_sum": [
         (lambda a, b: torch.outer(a, b), "table_of_products"),
         (lambda a, b: a + b[:, None], "table_turned", 0),

@@ -75,7 +75,7 @@ class LinearInAList(LoRA):
         return self.kept[0] if name == "linear" else super().__getattr__(name)
 
 
-TOLD = {
+EXPLAINED = {
     "rms_norm": [
         (f"{NORMED} -> F.rms_norm(x, x.shape[-1:], weight, eps)", "forbidden_call"),
         (f"{NORMED} -> nn.RMSNorm(x.shape[-1], eps, dtype=x.dtype)(x) * weight", "forbidden_call"),

@@ -81,7 +81,7 @@ REFUSED = {
     "wordpiece": [goes_back],
 }
 
-TOLD = {
+EXPLAINED = {
     "encode": [
         (UNKNOWN.format("'unknown token'"), "the KeyError should name 'pizza'", "yours says: 'unknown token'"),
         (

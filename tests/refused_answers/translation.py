@@ -70,7 +70,7 @@ SPREAD = "-(torch.full_like(log_p, {}).scatter(-1, targets[..., None], 1 - smoot
 NOT_PAD = "(torch.arange(log_p.shape[-1]) != pad_id)"
 ASKED = "return right[mask].float().mean().item()"
 
-TOLD = {
+EXPLAINED = {
     "make_batch": [
         ("padded([[bos_id, *tgt] for -> padded([tgt for", "begins_with_the_first_word"),
         (

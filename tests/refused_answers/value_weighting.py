@@ -83,7 +83,7 @@ def by_numpy(Q, K, V, block):
     return torch.from_numpy(powers / powers.sum(-1, keepdims=True) @ V.detach().numpy()).to(Q.dtype)
 
 
-TOLD = {
+EXPLAINED = {
     "attention": [
         (
             (LEFT, f"{RESULT} -> return weighted_values(weights, V).nan_to_num(), weights"),
