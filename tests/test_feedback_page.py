@@ -50,7 +50,7 @@ def test_a_page_names_the_exercises_and_marks_ungraded_and_blank_answers(folders
         r'<li class="none"><a href="#check_scaled_scores"><code>scaled_scores</code></a> <span>0 of 16', page
     )
     assert "Test cell" not in page and "Out[" not in page and "In [" not in page and dead_links(page) == set()
-    assert not re.search(r"<pre>\s*\d+\s*</pre>", page)  # the points of a check stand in its heading only
+    assert not re.search(r"<pre>\s*\d+\s*</pre>", page)  # only the heading shows the points of a check
     by_hand(folders, "a", "written_1", manual_score=12.5)
     grade(folders)
     assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]

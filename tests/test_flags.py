@@ -1,4 +1,4 @@
-"""Flags state facts: they depend on what the code does, and no right answer of any lesson gets one."""
+"""Flags state facts, because they depend on what the code does, and no right answer of any lesson gets one."""
 
 import textwrap
 import time

@@ -44,7 +44,7 @@ def test_prepared_blocks_start_as_the_identity_and_use_dropout_only_in_training(
 
 
 class Lost(Exception):
-    """Raised in place of the loss of a runtime."""
+    """Simulates the loss of a runtime."""
 
 
 def test_an_interrupted_run_continues_with_identical_results(text, tmp_path, monkeypatch, capsys):

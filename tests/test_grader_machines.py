@@ -1,4 +1,4 @@
-"""The grader does as the notebook: a GPU that it lacks, switches that were left on, and imports cost no points."""
+"""In the grader, too, a missing GPU, switches that were left on, and slow imports cost no points."""
 
 import pytest
 

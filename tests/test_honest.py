@@ -1,4 +1,4 @@
-"""No honest learner loses a point: unusual but right submissions get their full points."""
+"""No honest learner loses a point, because unusual but right submissions get full points."""
 
 import dataclasses
 import os
@@ -259,7 +259,7 @@ def attention_scores(Q, K):
 
 
 def test_an_answer_whose_process_was_killed_is_tried_once_more(judge):
-    """A machine that is short of memory may kill it, for example."""
+    """For example, the system may kill it when memory is short."""
     assert scores(judge.judge_cells(cells(judge, answer=ENDED_ONCE))) == full_scores(judge)
     always = "def attention_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
     found = judge.judge_cells(cells(judge, answer=always))
@@ -306,7 +306,7 @@ def submission(judge, student, source=""):
 
 @pytest.mark.full
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
-    """A new judge tries the submission again. If that one dies too, the submission waits for a person."""
+    """A new judge tries the submission again. If that one also dies, the submission waits for a person."""
     waits = "import time\ntime.sleep(3)"
     portion = [submission(judge, "ada"), submission(judge, "unlucky", waits), submission(judge, "zoe")]
     with Pool(Batch(LESSON, SEED), 1) as pool:

@@ -101,7 +101,7 @@ def fixed_self_scores(x, W_q, W_k):
 
 @pytest.mark.parametrize("below", [False, True])
 def test_a_finished_block_that_was_saved_in_a_later_exercise_earns_nothing(judge, below):
-    """Whether the check cell stands above the later exercise, where the answer is not there yet, or below it."""
+    """below: whether the check cell of the answer comes after that exercise instead of before it."""
     made = [
         dataclasses.replace(cell, source=KEEPS) if cell.id == "fixed_self_scores" else cell
         for cell in cells(judge, KEPT)

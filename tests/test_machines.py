@@ -1,4 +1,4 @@
-"""A right answer passes on a slow machine, with slow imports, and whatever a notebook has switched on."""
+"""A right answer passes on a slow computer, with slow imports, and whatever a notebook has switched on."""
 
 import contextlib
 import importlib

@@ -230,7 +230,7 @@ def test_a_model_too_large_to_submit_is_not_saved(kept, capsys):
     assert not Path(kept.file).exists() and "could not be kept" in capsys.readouterr().out
 
 
-# Files beside a notebook.
+# Files submitted with a notebook.
 
 
 def test_the_courses_own_weights_are_recognized_even_with_noise(tmp_path):

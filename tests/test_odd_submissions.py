@@ -177,7 +177,7 @@ FULL: dict[str, Edit] = {
     "notebook format 3": format_3,
     "no kernel named": lambda hand_in: hand_in.notebook.update(metadata={}),
     "huge outputs": scratch("x = 1", outputs=[{**PASSED, "text": "x" * 10**6}] * 5),
-    # cells beside the answers
+    # other cells
     "a syntax error": scratch("def NAME(:\n    return"),
     "a debugger": scratch("%pdb on\n1 / 0"),
     "await": scratch("import asyncio\nawait asyncio.sleep(0)"),

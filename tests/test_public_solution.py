@@ -1,4 +1,4 @@
-"""A submitted copy of the published solution is flagged. Of a submitted clone only the owner's notebook counts."""
+"""A submitted copy of the course's solution is flagged. Of a submitted clone only the owner's notebook counts."""
 
 import json
 import shutil

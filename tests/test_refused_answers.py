@@ -1,4 +1,4 @@
-"""Wrong answers that are not among a key's known mistakes are refused too, with a message that is true of them.
+"""Wrong answers that are not among a key's known mistakes are also refused, with a message that is true of them.
 
 tests/refused_answers/TOPIC.py lists them by exercise. An answer is one or several edits of the solution, "old -> new"
 as in the key, or a function. The answers in REFUSED get no mistake's name. In EXPLAINED each answer is followed by what

@@ -54,7 +54,7 @@ def box():
 
 @pytest.fixture(scope="module")
 def single_box():
-    """A sandbox as on a machine that refuses nested sandboxes."""
+    """A sandbox as on a system that refuses nested sandboxes."""
     need_sandbox()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Sandbox, "try_nested", False)

@@ -1,4 +1,4 @@
-"""Statements of measurements in the lessons: tested sentences still stand there, and losses appear in an output.
+"""Statements of measurements in the lessons: tested sentences are still there, and losses appear in an output.
 
 The tests of these statements are only parsed here. Those that train run in `make test-all` and `make retrain`.
 """
@@ -51,7 +51,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("lesson", lesson_names())
 def test_every_loss_in_the_text_appears_in_an_output(lesson):
-    """A loss may also stand in a tested sentence instead."""
+    """A loss in a tested sentence needs no output."""
     cells = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4).cells
     shown = str([cell.outputs for cell in cells if cell.cell_type == "code"]).replace("\\n", " ")
     numbers = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", re.sub(r'src="[^"]*"', "", shown))

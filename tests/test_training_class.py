@@ -27,7 +27,7 @@ MEASURED = {TRANSLATION: "translate", LANGUAGE: "language_model_logits"}
 @dataclass
 class Submission:
     """A submission. answers: exercise -> its answer cell, if not the solution's. cells: text in other cells -> its
-    replacement. numbers: the weights file beside the notebook. deserves: exercise -> its points, if not full points.
+    replacement. numbers: its weights file. deserves: exercise -> its points, if not full points.
     mistake, says: the mistake and a part of the message in the measured exercise."""
 
     answers: dict[str, str] = field(default_factory=dict)

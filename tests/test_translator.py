@@ -143,7 +143,7 @@ def test_a_short_training_is_reproducible(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # two minutes on an idle machine
+@pytest.mark.timeout(3600)  # two minutes if nothing else runs
 def test_a_new_training_gives_an_equally_good_translator():
     network, batch = training.train(), evaluation.unseen(2000)
     assert evaluation.exact(network, batch) >= 0.995

@@ -139,7 +139,7 @@ def cases_add_positions(draw):
         return draw.normal(*lead, T, D), draw.normal(rows, D)
 
     long = "T longer than the table"
-    # The sum is small and its terms are not: a table rounded to float32 is off by 4e-6 here.
+    # The sum is small but its terms are large, so a table rounded to float32 has an error of 4e-6 here.
     x, table = draw.normal(5, 4, dtype=torch.float64), draw.normal(9, 4, dtype=torch.float64, scale=100)
     return [
         *tensor_cases(make),
@@ -194,7 +194,7 @@ def cases_fixed_position_layer(draw):
         Case(one(5, 5, 4, 9), part="B equal to T"),
         Case(one(3, 9, 4, 9), part="T equal to max_len"),
         Case(one(3, 1, 4, 9), part="one token"),
-        # The sum is small and its terms are not: a table rounded to float32 is off by 4e-6 here.
+        # The sum is small but its terms are large, so a table rounded to float32 has an error of 4e-6 here.
         Case((x - table[:5, 0], table), part=DTYPE, note="a table of large values, which x nearly cancels"),
     ]
 

@@ -120,7 +120,7 @@ def cases_softmax_jacobian(draw):
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((corners,), part=CORNERS),
         Case((torch.ones(1),), part=CORNERS, note="one outcome, which is certain"),
-        # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+        # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=LEADING, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((decided,), part=CORNERS, gradient=True, via="at_softmax", note="gradients where some p are 0 or 1"),

@@ -381,7 +381,7 @@ def cases_entropy(draw):
         Case((torch.ones(1),), part=ZEROS, note="one outcome, which is certain"),
         Case((unlikely,), part=SMALL),
         Case((long_tail(draw),), part=SMALL, note="three likely outcomes and 400 very unlikely ones"),
-        # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+        # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
     ]
@@ -431,7 +431,7 @@ def cases_softmax_backward(draw):
         return draw.probabilities(*lead, 5, dtype=dtype), draw.normal(*lead, 5, dtype=dtype)
 
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
-    # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+    # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
     plain = draw.normal(5, dtype=torch.float64), draw.normal(5, dtype=torch.float64)
     decided = draw.normal(3, 4, dtype=torch.float64), draw.normal(3, 4, dtype=torch.float64)
     decided[0][0, 1:] = decided[0][1, 2] = -math.inf

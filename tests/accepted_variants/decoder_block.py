@@ -32,7 +32,7 @@ class _Parts(nn.Module):
 
 
 class BlockOfIdentities(_Parts):
-    """The same code for both orders: the unused norms are replaced by the identity."""
+    """Both orders share their code, because the unused norms are replaced by the identity."""
 
     def forward(self, y, memory, self_mask=None, memory_mask=None):
         before = [self.norm1, self.norm2, self.norm3] if self.norm_first else [nn.Identity()] * 3
@@ -300,7 +300,7 @@ def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
 
 
 def beam_filled_up(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """A finished sentence leaves its place in the beam to the next best unfinished one."""
+    """The next best unfinished sentences replace finished ones in the beam."""
     beam, finished = [([bos_id], 0.0)], []
     for _ in range(max_len):
         grown = [

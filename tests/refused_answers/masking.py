@@ -45,7 +45,7 @@ REFUSED = {
             for fill in (-1e4, -1000.0)
         ),
         *(
-            (f"/ Q.shape[-1] ** 0.5 -> / {root}",)  # these equal the root for d_k = 4 only
+            (f"/ Q.shape[-1] ** 0.5 -> / {root}",)  # right for d_k = 4 only
             for root in ("(Q.shape[-1] / 2)", "2", "math.isqrt(Q.shape[-1])", "math.log2(Q.shape[-1])")
         ),
         (f"{WEIGHTS} -> torch.softmax(scores.tril().masked_fill(scores.tril() == 0, -torch.inf), dim=-1)",),
