@@ -37,12 +37,12 @@ def pictures(request):
     """The lesson's pictures. Its cells run here without checks and at_work, and with weights that were saved before."""
     lesson = request.param
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
-    made, namespace = [], {"__name__": "__main__"}  # made: the pictures
+    pictures, namespace = [], {"__name__": "__main__"}
     original_init = style.Picture.__init__
 
     def init(self, *args, **kwargs):
         original_init(self, *args, **kwargs)
-        made.append(self)
+        pictures.append(self)
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")
@@ -53,8 +53,8 @@ def pictures(request):
         patch.setenv("COURSE_STATIC_PAGE", "1")
         if measured_exercises(course(), course().lesson(lesson)):
             request.getfixturevalue("executed_solution")(lesson)
-            kept = request.getfixturevalue("executed_folder") / f"{lesson}.kept"
-            shutil.copytree(kept, scratch, dirs_exist_ok=True)
+            weights = request.getfixturevalue("executed_folder") / f"{lesson}.kept"
+            shutil.copytree(weights, scratch, dirs_exist_ok=True)
         patch.setenv("COURSE_KEEP_FOLDER", scratch)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
@@ -64,8 +64,8 @@ def pictures(request):
             fails = contextlib.suppress(Exception if "raises-exception" in cell.metadata.get("tags", ()) else ())
             with contextlib.redirect_stdout(io.StringIO()), fails:
                 exec(compile(cell.source, cell["id"], "exec"), namespace)
-    assert made, lesson
-    return [Drawn(picture.figure, picture.alt, texts(picture.figure), picture._repr_html_()) for picture in made]
+    assert pictures, lesson
+    return [Drawn(picture.figure, picture.alt, texts(picture.figure), picture._repr_html_()) for picture in pictures]
 
 
 @dataclass

@@ -71,11 +71,11 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("what", HARMLESS)
-def test_code_that_only_contains_such_words_gets_no_flag(what):
-    assert flags(HARMLESS[what]) == []
+@pytest.mark.parametrize("words", HARMLESS)
+def test_code_that_only_contains_such_words_gets_no_flag(words):
+    assert flags(HARMLESS[words]) == []
     assert (
-        TopLevel([f"def softmax(x):\n{textwrap.indent(HARMLESS[what], '    ')}"]).detours("softmax", {"softmax"}) == []
+        TopLevel([f"def softmax(x):\n{textwrap.indent(HARMLESS[words], '    ')}"]).detours("softmax", {"softmax"}) == []
     )
 
 

@@ -127,10 +127,10 @@ def test_no_text_of_a_learner_runs_as_a_script_in_formgrader(formgrader, class_o
         page.expose_function("hit", lambda *number: hits.append(number))
         page.route(lambda url: not url.startswith(formgrader), lambda route: route.abort())
         page.goto(f"{formgrader}/formgrader?token=open")
-        for place in (f"manage_submissions/{LESSON}", "manage_students", f"gradebook/{LESSON}/{LESSON}", page_of_eve):
-            page.goto(f"{formgrader}/formgrader/{place}", wait_until="domcontentloaded")
+        for path in (f"manage_submissions/{LESSON}", "manage_students", f"gradebook/{LESSON}/{LESSON}", page_of_eve):
+            page.goto(f"{formgrader}/formgrader/{path}", wait_until="domcontentloaded")
             page.wait_for_timeout(1500)
-            assert page.evaluate(LIVE) == [], place
+            assert page.evaluate(LIVE) == [], path
         assert "javascript:hit(1)" in page.locator("#notebook").first.inner_text().replace(
             "\N{ZERO WIDTH NON-JOINER}", ""
         )

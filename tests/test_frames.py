@@ -51,7 +51,7 @@ def test_the_number_of_drawn_pictures_stays_within_its_limit():
     assert many == sorted(many, reverse=True) and 1 < math.prod(many) <= frames.STATES and len(many) == 20
 
 
-def kept(size: int) -> int:
+def number_kept(size: int) -> int:
     """The number of pictures kept for two sliders of forty positions, if each picture has `size` bytes of its own."""
     noise = random.Random(0)
     sliders = {name: widgets.IntSlider(value=5, min=1, max=40) for name in "ab"}
@@ -61,8 +61,8 @@ def kept(size: int) -> int:
 
 
 def test_more_pictures_are_kept_when_they_are_small():
-    assert frames.FEW < 200 < kept(10) <= frames.STATES
-    assert kept(20_000) <= frames.FEW
+    assert frames.FEW < 200 < number_kept(10) <= frames.STATES
+    assert number_kept(20_000) <= frames.FEW
 
 
 def test_a_single_slider_keeps_all_its_positions():

@@ -49,7 +49,7 @@ class Lost(Exception):
 
 def test_an_interrupted_run_continues_with_identical_results(text, tmp_path, monkeypatch, capsys):
     recipe = dataclasses.replace(TINY, dropout=0.0)  # a dropout mask would come from torch's global generator
-    whole, run = full_size.train(GPT, text, recipe, CPU, str(tmp_path / ".."))
+    uninterrupted, run = full_size.train(GPT, text, recipe, CPU, str(tmp_path / ".."))
     look = full_size.Training.look
 
     def lose(training):
@@ -64,7 +64,7 @@ def test_an_interrupted_run_continues_with_identical_results(text, tmp_path, mon
     again, continued = full_size.train(GPT, text, recipe, CPU, str(tmp_path))
     assert "continues at step 4" in capsys.readouterr().out
     assert continued.validation == run.validation and continued.samples == run.samples
-    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(uninterrupted.parameters(), again.parameters(), strict=True))
 
 
 def test_batches_do_not_depend_on_the_default_device(text, tmp_path):

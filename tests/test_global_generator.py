@@ -28,7 +28,7 @@ def test_a_reference_neither_depends_on_the_global_generators_nor_changes_them(l
         for seed in (0, 7):
             torch.manual_seed(seed), np.random.seed(seed), random.seed(seed)
             before = states()
-            seen = observe_all(names[key.name], key.cases[:2], key.facts)
+            observations = observe_all(names[key.name], key.cases[:2], key.facts)
             assert states() == before, key.name
-            outputs.append([repr(one.output) for one in seen])
+            outputs.append([repr(one.output) for one in observations])
         assert outputs[0] == outputs[1], key.name

@@ -106,6 +106,6 @@ def test_an_answer_that_imports_torchs_compiler_stays_within_the_time_limit(judg
 
 
 def test_an_instance_in_place_of_its_class_is_named_in_the_message(judge):
-    made = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
-    verdict = judged(judge, made).verdicts["scaled_scores"]
+    source = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
+    verdict = judged(judge, source).verdicts["scaled_scores"]
     assert "an object that scaled_scores made" in verdict.message and verdict.points == 0

@@ -315,7 +315,7 @@ def test_a_sample_class_never_overwrites_a_real_class(tmp_path, capsys):
 
 
 def test_scripts_in_outputs_of_learners_are_left_out():
-    kept = safe_output(
+    output = safe_output(
         {
             "output_type": "execute_result",
             "data": {
@@ -326,7 +326,7 @@ def test_scripts_in_outputs_of_learners_are_left_out():
             },
         }
     )
-    assert kept["data"] == {"text/plain": "ab"} and kept["output_type"] == "display_data"
+    assert output["data"] == {"text/plain": "ab"} and output["output_type"] == "display_data"
     assert safe_output({"output_type": "widget"}) is None
 
 

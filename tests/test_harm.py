@@ -119,8 +119,8 @@ def batch(lesson, tmp_path_factory):
         if name.startswith("written"):
             del answers["written_1"]
         hand_in(folders, lesson, name, answers, edit)
-    mine = "from my_dots import dots\ndef scaled_scores(Q, K):\n    return dots(Q, K) / K.shape[-1] ** 0.5"
-    hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": mine}))
+    answer = "from my_dots import dots\ndef scaled_scores(Q, K):\n    return dots(Q, K) / K.shape[-1] ** 0.5"
+    hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": answer}))
     beside = folders.submitted / "helper beside" / LESSON / "my_dots.py"
     beside.write_text("def dots(Q, K):\n    return Q @ K.transpose(-2, -1)\n")
     hand_in(folders, lesson, "patched answer", full_answers(lesson, {"head_scores": RAISES_PATCHED}))
@@ -226,12 +226,12 @@ def test_a_submission_that_cannot_be_recorded_waits_and_the_others_are_graded(cl
 
 def test_a_slow_submission_waits_until_the_others_are_recorded(class_of_three, monkeypatch):
     folders, config = class_of_three
-    asked = []
+    calls = []
 
     class Slow(FullPoints):
         def judge(self, submissions, release, on_judged, hurried):
             for submission in submissions:
-                asked.append((submission.student, hurried))
+                calls.append((submission.student, hurried))
                 until = time.monotonic() + 20
                 while not hurried and "c" not in recorded(folders) and time.monotonic() < until:
                     time.sleep(0.05)  # the main process records the others meanwhile
@@ -241,11 +241,11 @@ def test_a_slow_submission_waits_until_the_others_are_recorded(class_of_three, m
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
     outcome = grade_lesson(folders, LESSON, config=config)
-    assert asked == [("a", True), ("b", True), ("c", True), ("a", False), ("b", False)]
+    assert calls == [("a", True), ("b", True), ("c", True), ("a", False), ("b", False)]
     assert (outcome.new, sorted(recorded(folders))) == (3, ["a", "b", "c"])
-    asked.clear()
+    calls.clear()
     grade_lesson(folders, LESSON, ["a"], GradingOptions(force=True), config)
-    assert [hurried for _, hurried in asked] == [False]  # a single submission has all the time at once
+    assert [hurried for _, hurried in calls] == [False]  # a single submission has all the time at once
 
 
 def test_a_slow_submission_counts_only_if_its_judge_is_sound_afterwards(monkeypatch):
@@ -390,8 +390,8 @@ def test_lone_surrogates_in_a_reply_are_replaced():
 def test_a_damaged_answer_key_is_reported(tmp_path):
     from helpers.checking.key import FOLDER
 
-    whole = (FOLDER / f"{LESSON}.npz").read_bytes()
-    for damaged in (b"", whole[:1000], whole[:-2000], whole[:500] + bytes(2000) + whole[2500:]):
+    content = (FOLDER / f"{LESSON}.npz").read_bytes()
+    for damaged in (b"", content[:1000], content[:-2000], content[:500] + bytes(2000) + content[2500:]):
         path = tmp_path / f"{LESSON}.npz"
         path.write_bytes(damaged)
         os.utime(path, ns=(time.time_ns(), time.time_ns()))

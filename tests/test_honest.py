@@ -28,10 +28,10 @@ def judge(judges):
 
 def cells(judge, first="", answer=None, last=""):
     """An honest submission with one more cell at each end, and optionally another `attention_scores`."""
-    made = honest_cells(judge)
+    honest = honest_cells(judge)
     if answer is not None:
-        made = with_answer(made, "attention_scores", answer)
-    return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
+        honest = with_answer(honest, "attention_scores", answer)
+    return [honest[0], Cell("first", first), *honest[1:], Cell("last", last)]
 
 
 # What exists where the notebook ran, but not in the grader.
@@ -189,7 +189,7 @@ def test_long_code_is_analyzed_within_seconds(source):
     assert pieces.blocks_used("scores_of", ()) == set()
     assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
-    assert _is_prose(cell) in (True, False)
+    _is_prose(cell)  # raises no error
 
 
 FORMS = {

@@ -138,7 +138,7 @@ def test_only_a_lesson_itself_imports_from_its_directory():
 @pytest.mark.parametrize("topic", TOPICS)
 def test_all_files_of_a_lesson_exist_under_its_name(topic):
     name = TOPICS[topic]
-    for place in (
+    for path in (
         f"helpers/lessons/{topic}/__init__.py",
         f"tests/lessons/test_{topic}.py",
         f"tests/accepted_variants/{topic}.py",
@@ -148,7 +148,7 @@ def test_all_files_of_a_lesson_exist_under_its_name(topic):
         f"solutions/{name}/answer_key.py",
         f"notebooks/{name}/{name}.ipynb",
     ):
-        assert (ROOT / place).is_file(), place
+        assert (ROOT / path).is_file(), path
 
 
 @pytest.mark.parametrize(

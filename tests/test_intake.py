@@ -23,11 +23,11 @@ RELEASE = Release(LESSON, {}, {}, {}, {}, set(), demonstrations={"figures.one()"
 
 
 def cell(kind, source, grade_id=None, grade=False, solution=False, points=None):
-    made = {"cell_type": kind, "source": source, "metadata": {}, "id": grade_id or f"id-{abs(hash(source)) % 10**8}"}
+    result = {"cell_type": kind, "source": source, "metadata": {}, "id": grade_id or f"id-{abs(hash(source)) % 10**8}"}
     if grade_id:
         facts = {"grade_id": grade_id, "grade": grade, "solution": solution, "locked": grade and not solution}
-        made["metadata"]["nbgrader"] = facts | ({"points": points} if grade else {})
-    return made | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+        result["metadata"]["nbgrader"] = facts | ({"points": points} if grade else {})
+    return result | ({"outputs": [], "execution_count": None} if kind == "code" else {})
 
 
 def lesson_cells(*exercises):
@@ -91,13 +91,13 @@ def test_a_deleted_lesson_cell_that_an_answer_needs_is_put_back_in_its_place(cou
     given = [cell("code", source) for source in GIVEN]
     path.write_text(json.dumps(as_notebook(cells[:4] + given + cells[4:])))
     own = answered(second="def second():\n    return helper()") + [cell("code", "def helper():\n    return model")]
-    left = [one for index, one in enumerate(given) if index not in gone]
-    read_in = read(as_notebook(own[:4] + left + own[4:]))
+    kept = [one for index, one in enumerate(given) if index not in gone]
+    read_in = read(as_notebook(own[:4] + kept + own[4:]))
     found = [one.source for one in read_in.cells if one.source in GIVEN]
     assert found == [source for index, source in enumerate(GIVEN) if index not in gone or index in back]
     expected = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
     assert read_in.flags == expected and len({one.id for one in read_in.cells}) == len(read_in.cells)
-    unanswered = read(as_notebook(cells[:4] + left + cells[4:]), student="eve")
+    unanswered = read(as_notebook(cells[:4] + kept + cells[4:]), student="eve")
     assert unanswered.flags == []  # no answer needs them
 
 
@@ -147,8 +147,8 @@ def test_other_line_ends_do_not_count_as_an_edit(course, end):
         (course / place / LESSON).mkdir(parents=True, exist_ok=True)
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    theirs = [one | {"source": one["source"].replace("\n", end)} for one in (setup, *cells)]
-    (course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(theirs)))
+    cells_read = [one | {"source": one["source"].replace("\n", end)} for one in (setup, *cells)]
+    (course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(cells_read)))
     submission = read_submission(course / "submitted", "ada", read_release(release), course / "notebooks")
     assert submission.flags == [] and submission.problem is None
     assert {one.grade_id: one.source for one in submission.cells}["first"] == "def first():\n    return 1"
@@ -221,8 +221,8 @@ def test_an_ungraded_training_runs_only_if_an_answer_uses_its_result(read, cours
     facts = read_release(release)
     judged = judge_input(read(as_notebook([training, *answered(first=own)])), facts)
     assert ("model = train()" in [one.source for one in judged]) == run
-    mine = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts)
-    assert "model = train(1)" in [one.source for one in mine]
+    changed = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts)
+    assert "model = train(1)" in [one.source for one in changed]
 
 
 @pytest.mark.parametrize("lesson", lesson_names())
@@ -309,16 +309,16 @@ def test_malformed_cells_do_not_stop_reading(read):
 
 def test_links_pipes_and_huge_files_are_not_read(course, read):
     read(None)
-    place = course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
+    path = course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
     secret = course / "secret.ipynb"
     secret.write_text(json.dumps(as_notebook(answered())))
-    place.symlink_to(secret)
+    path.symlink_to(secret)
     assert "link" in read(None).problem
-    place.unlink()
-    os.mkfifo(place)
+    path.unlink()
+    os.mkfifo(path)
     assert "regular file" in read(None).problem
-    place.unlink()
-    with place.open("wb") as file:
+    path.unlink()
+    with path.open("wb") as file:
         file.truncate(LARGEST + 1)
     assert "larger than 20 MB" in read(None).problem
 

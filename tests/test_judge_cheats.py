@@ -179,8 +179,8 @@ def measured(scaling, monkeypatch):
 
     monkeypatch.setitem(METRICS, "all_right", all_right)
     key = scaling.keys["scaled_scores"]
-    kept = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
-    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **kept))
+    changes = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
+    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **changes))
     return lambda answer, files=None: scaling.judge_cells(
         with_answer(honest_cells(scaling), "scaled_scores", answer), ["scaled_scores"], files
     )

@@ -17,15 +17,15 @@ def judge(judges):
 
 def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):
     """An honest submission with another `attention_scores`, and cells above that answer, below its check and last."""
-    made = []
+    result = []
     for cell in honest_cells(judge):
         if cell.id == "attention_scores":
-            made += [Cell("above", above), dataclasses.replace(cell, source=answer)]
+            result += [Cell("above", above), dataclasses.replace(cell, source=answer)]
         elif cell.id == "check_attention_scores":
-            made += [cell, Cell("below", below)]
+            result += [cell, Cell("below", below)]
         else:
-            made.append(cell)
-    return [cell for cell in [*made, Cell("last", last)] if cell.id not in drop]
+            result.append(cell)
+    return [cell for cell in [*result, Cell("last", last)] if cell.id not in drop]
 
 
 BELOW = {
@@ -62,7 +62,7 @@ def test_a_wrong_answer_that_is_corrected_at_the_end_is_flagged(judge):
 
 
 @pytest.mark.parametrize(
-    "made",
+    "options",
     [
         {"answer": "", "last": RIGHT},
         {"answer": "def attention_scores(Q, K):\n    raise NotImplementedError", "last": RIGHT},
@@ -74,8 +74,8 @@ def test_a_wrong_answer_that_is_corrected_at_the_end_is_flagged(judge):
         },
     ],
 )
-def test_an_answer_that_is_missing_at_its_check_is_judged_at_the_end(judge, made):
-    found = judge.judge_cells(cells(judge, **made))
+def test_an_answer_that_is_missing_at_its_check_is_judged_at_the_end(judge, options):
+    found = judge.judge_cells(cells(judge, **options))
     assert scores(found) == full_scores(judge)
     assert "attention_scores could not be judged at its check cell; it counts as it stands at the end." in found.flags
 
@@ -102,28 +102,28 @@ def fixed_self_scores(x, W_q, W_k):
 @pytest.mark.parametrize("below", [False, True])
 def test_a_finished_block_that_was_saved_in_a_later_exercise_earns_nothing(judge, below):
     """below: whether the check cell of the answer comes after that exercise instead of before it."""
-    made = [
+    submission = [
         dataclasses.replace(cell, source=KEEPS) if cell.id == "fixed_self_scores" else cell
         for cell in cells(judge, KEPT)
     ]
     if below:
-        made.sort(key=lambda cell: cell.exercise == "attention_scores")
-    found = judge.judge_cells(made)
+        submission.sort(key=lambda cell: cell.exercise == "attention_scores")
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
 
 
 def test_an_honest_answer_below_its_callers_gets_full_points(judge):
-    made = sorted(cells(judge), key=lambda cell: cell.exercise == "attention_scores")
-    found = judge.judge_cells(made)
+    submission = sorted(cells(judge), key=lambda cell: cell.exercise == "attention_scores")
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) and found.problem is None
 
 
 def test_an_answer_without_its_check_cell_is_judged_at_the_end(judge):
-    gone = [
+    submission = [
         dataclasses.replace(cell, gone=True) if cell.id == "check_attention_scores" else cell
         for cell in cells(judge, last=WRONG)
     ]
-    found = judge.judge_cells(gone)
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
     assert "The check cell of attention_scores is gone; what stands at the end counts." in found.flags
 

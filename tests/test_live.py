@@ -121,9 +121,9 @@ def steps_of(network, src) -> list[tuple[list[int], np.ndarray]]:
         tgt = torch.cat([tgt, following[:, None]], dim=1)
         done |= following == EOS
     found = []
-    for row, made in zip(tgt.tolist(), torch.stack(steps, 1).numpy(), strict=True):
+    for row, log_probabilities in zip(tgt.tolist(), torch.stack(steps, 1).numpy(), strict=True):
         count = row.index(EOS) if EOS in row else len(steps)
-        found.append((row[: count + 1], made[:count]))
+        found.append((row[: count + 1], log_probabilities[:count]))
     return found
 
 

@@ -163,9 +163,9 @@ def test_all_calls_of_a_check_share_a_time_limit():
         return x
 
     before = seconds_spent()
-    seen = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
-    assert seen[0].error is None and seen[-1].error.message == "not tried"
-    assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in seen)
+    observations = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
+    assert observations[0].error is None and observations[-1].error.message == "not tried"
+    assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in observations)
     assert seconds_spent() - before < 3
 
 
@@ -182,8 +182,8 @@ def test_an_answer_that_was_slow_only_the_first_time_passes(monkeypatch):
         return x
 
     monkeypatch.delitem(sys.modules, "wave", raising=False)
-    seen = observe_all(answer, [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
-    assert seen[0].error is None and len(seen) == 1
+    observations = observe_all(answer, [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
+    assert observations[0].error is None and len(observations) == 1
 
 
 def less_exact_products():
@@ -217,7 +217,7 @@ LEFT = {  # name -> (switch on, switch off)
 
 
 @contextlib.contextmanager
-def left(name):
+def left_on_by(name):
     on, off = LEFT[name]
     on()
     try:
@@ -233,7 +233,7 @@ EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("0
 @pytest.mark.parametrize(("lesson", "exercise"), EXERCISES)
 def test_a_switch_that_a_notebook_left_on_costs_no_points(lesson, exercise, name):
     key, answer = load_keys(lesson)[exercise], answers(lesson)[exercise]
-    with left(name), switches_set():
+    with left_on_by(name), switches_set():
         verdict = decide(key, observe_all(answer, key.cases, key.facts))
     assert verdict.passed, verdict.message
 
@@ -259,7 +259,7 @@ SHOWN = {"default device", "default dtype", "seeds", "warnings"}
 def test_at_work_shows_the_same_whatever_a_notebook_left_on(name, few_sentences, capsys):
     at_work(scaled_scores)
     expected = capsys.readouterr().out
-    with warnings.catch_warnings(), left(name):
+    with warnings.catch_warnings(), left_on_by(name):
         before = left_on()
         at_work(scaled_scores)
         after = left_on()
@@ -268,7 +268,7 @@ def test_at_work_shows_the_same_whatever_a_notebook_left_on(name, few_sentences,
 
 
 def test_the_precision_of_products_is_restored_afterwards():
-    with left("products that are less exact"):
+    with left_on_by("products that are less exact"):
         with switches_set():
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision == "bf16"
@@ -281,7 +281,7 @@ def test_switches_have_their_defaults_while_an_answer_is_judged(name):
         return x * torch.are_deterministic_algorithms_enabled()
 
     seen = []
-    with left(name):
+    with left_on_by(name):
         assert not observe(look, Case((torch.ones(2),)), Facts("look", "04_scaling")).output.any()
     assert seen == [(torch.float32, True, False)]
 
@@ -327,7 +327,7 @@ def test_an_instance_in_place_of_its_class_is_named(bound, capsys):
     class FeedForward(torch.nn.Linear):
         pass
 
-    made = FeedForward(4, 4)
+    instance = FeedForward(4, 4)
     with pytest.raises(CheckFailed):
-        check(FeedForward=made) if bound else check(made)
+        check(FeedForward=instance) if bound else check(instance)
     assert "an object that FeedForward made" in capsys.readouterr().out

@@ -140,17 +140,17 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def saved(tmp_path, monkeypatch):
     monkeypatch.delenv("COURSE_QUICK", raising=False)
     monkeypatch.setenv("COURSE_KEEP_FOLDER", str(tmp_path))
     return Kept(tmp_path)
 
 
-def test_weights_are_saved_and_loaded_the_next_time(kept, capsys):
-    kept()
+def test_weights_are_saved_and_loaded_the_next_time(saved, capsys):
+    saved()
     fresh = nn.Linear(3, 2)
-    kept(fresh)
-    assert kept.trained == 1 and torch.equal(fresh.weight, kept.model.weight)
+    saved(fresh)
+    assert saved.trained == 1 and torch.equal(fresh.weight, saved.model.weight)
     output = capsys.readouterr().out.splitlines()
     assert len(output) == 2 and "kept" in output[0] and "loaded" in output[1]
 
@@ -163,9 +163,9 @@ class Harm:
 @pytest.mark.parametrize(
     "sort", ["other model", "pickle", "torch.save", "cut", "no header", "nan", "too large", "empty"]
 )
-def test_a_weights_file_that_does_not_fit_is_reported_and_the_model_trained(kept, sort, tmp_path, capsys, monkeypatch):
+def test_a_weights_file_that_does_not_fit_is_reported_and_the_model_trained(saved, sort, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = Path(kept.file)
+    path = Path(saved.file)
     checkpoint.write(nn.Linear(4, 2) if sort == "other model" else nn.Linear(3, 2), path)
     if sort == "pickle":
         path.write_bytes(pickle.dumps(Harm()))
@@ -183,51 +183,51 @@ def test_a_weights_file_that_does_not_fit_is_reported_and_the_model_trained(kept
         path.write_bytes(b"\0" * (checkpoint.LARGEST + 1))
     elif sort == "empty":
         path.write_bytes(b"")
-    kept()
-    assert kept.trained == 1 and not (tmp_path / "harmed").exists()
+    saved()
+    assert saved.trained == 1 and not (tmp_path / "harmed").exists()
     assert "does not fit" in capsys.readouterr().out
     assert checkpoint.read(path)["weight"].tolist() == [[0.5] * 3] * 2
 
 
-def test_weights_that_do_not_fit_are_renamed_and_not_lost(kept, capsys):
-    kept()
-    path = Path(kept.file)
+def test_weights_that_do_not_fit_are_renamed_and_not_lost(saved, capsys):
+    saved()
+    path = Path(saved.file)
     first = path.read_bytes()
-    kept(nn.Linear(4, 2))
+    saved(nn.Linear(4, 2))
     assert path.with_name(f"{path.stem}.before.safetensors").read_bytes() == first != path.read_bytes()
     assert f"is called {path.stem}.before.safetensors now" in capsys.readouterr().out
 
 
-def test_an_interrupted_training_saves_nothing_and_says_so(kept, capsys):
+def test_an_interrupted_training_saves_nothing_and_says_so(saved, capsys):
     def stopped():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.checkpoint(kept.model, kept.file, stopped)
+        checkpoint.checkpoint(saved.model, saved.file, stopped)
     assert "was stopped before its end, and nothing was kept" in capsys.readouterr().out
-    assert not Path(kept.file).exists()
+    assert not Path(saved.file).exists()
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
-def test_a_diverged_training_saves_nothing_and_says_so(kept, capsys, broken):
-    checkpoint.checkpoint(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
+def test_a_diverged_training_saves_nothing_and_says_so(saved, capsys, broken):
+    checkpoint.checkpoint(saved.model, saved.file, lambda: saved.model.weight.data.fill_(broken))
     output = capsys.readouterr().out
-    assert "broken down" in output and "learning rate" in output and not Path(kept.file).exists()
+    assert "broken down" in output and "learning rate" in output and not Path(saved.file).exists()
 
 
-def test_quick_mode_does_not_touch_the_file(kept, monkeypatch):
+def test_quick_mode_does_not_touch_the_file(saved, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "0")
     assert not checkpoint.quick()
     monkeypatch.setenv("COURSE_QUICK", "1")
     assert checkpoint.quick()
-    kept()
-    assert kept.trained == 1 and not Path(kept.file).exists()
+    saved()
+    assert saved.trained == 1 and not Path(saved.file).exists()
 
 
-def test_a_model_too_large_to_submit_is_not_saved(kept, capsys):
+def test_a_model_too_large_to_submit_is_not_saved(saved, capsys):
     large = nn.Linear(1100, 1000)
-    kept(large)
-    assert not Path(kept.file).exists() and "could not be kept" in capsys.readouterr().out
+    saved(large)
+    assert not Path(saved.file).exists() and "could not be kept" in capsys.readouterr().out
 
 
 # Files submitted with a notebook.

@@ -157,9 +157,9 @@ def test_a_superfluous_bias_is_named():
     assert "your module has a parameter W.bias; the exercise asks for W without a bias" in text
 
     def zeroed():
-        made = Map(True)
-        torch.nn.init.zeros_(made.W.bias)
-        return made
+        module = Map(True)
+        torch.nn.init.zeros_(module.W.bias)
+        return module
 
     assert judge(exercise, lambda: Map(False), zeroed).passed
 

@@ -83,11 +83,11 @@ def test_clumsy_answers_fail_and_get_no_wrong_name(example):
     facts = Facts(exercise.name, "99_batteries", (), key.facts.time_limit)
     wrong = []
     for form, (call, may_be_called) in FORMS.items():
-        seen = observe_all(wrapped(right, call), key.cases, facts)
-        verdict = decide(key, seen)
+        observations = observe_all(wrapped(right, call), key.cases, facts)
+        verdict = decide(key, observations)
         shows = any(
             differs(case, expected, viewed(case, observation))
-            for case, expected, observation in zip(key.cases, key.expected, seen, strict=True)
+            for case, expected, observation in zip(key.cases, key.expected, observations, strict=True)
         )
         free = exercise.name in RETURN_NOTHING and form in ("no return", "wrong type")
         if verdict.passed == (shows or (form in ALWAYS_WRONG and not free)):

@@ -51,8 +51,8 @@ def test_a_new_gradebook_has_nbgraders_newest_database_version(folders, monkeypa
     assert result.stdout.split()[0] == newest_version()
     monkeypatch.setattr(nbgrader_insides, "newest_version", lambda: "one like it")
     with open_gradebook(folders) as gradebook:
-        kept = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-    assert kept == "one like it"
+        version = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    assert version == "one like it"
 
 
 def test_steps_share_one_commit(folders, gradebook):
@@ -76,9 +76,9 @@ def test_a_registered_lesson_may_not_change_its_graded_cells(folders, gradebook,
     gradebook.update_or_create_submission(LESSON, "a")
     changed = nbformat.read(folders.executed(LESSON), as_version=4)
     changed.cells = [cell for cell in changed.cells if "grade_id" not in cell.metadata.get("nbgrader", {})]
-    place = tmp_path / "source" / LESSON
-    place.mkdir(parents=True)
-    nbformat.write(changed, place / f"{LESSON}.ipynb")
+    folder = tmp_path / "source" / LESSON
+    folder.mkdir(parents=True)
+    nbformat.write(changed, folder / f"{LESSON}.ipynb")
     with pytest.raises(GradingStopped, match="no longer those that the gradebook knows"):
         register_lesson(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
 

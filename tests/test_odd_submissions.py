@@ -256,10 +256,10 @@ class Bench:
         hand_in = Submission(copy.deepcopy(self.notebook), exercise)
         EDITS[edit](hand_in)
         lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
-        place = self.folder / "submitted" / "ada" / self.lesson
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(hand_in.notebook).encode())
+        folder = self.folder / "submitted" / "ada" / self.lesson
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / f"{self.lesson}.ipynb").write_bytes(json.dumps(hand_in.notebook).encode())
         read = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
         found = self.judge.judge_cells(judge_input(read, self.release))
         deserved, paid = full_scores(self.judge) | ({lost: 0.0} if lost else {}), scores(found)
@@ -272,9 +272,9 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(request, tmp_path_factory) -> Iterator[Bench]:
     need_sandbox()
-    made = Bench(request.param, tmp_path_factory.mktemp("odd"))
-    with made.judge:
-        yield made
+    prepared = Bench(request.param, tmp_path_factory.mktemp("odd"))
+    with prepared.judge:
+        yield prepared
 
 
 @pytest.mark.full

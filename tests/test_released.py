@@ -40,15 +40,15 @@ LESSON = "04_scaling"
 @pytest.mark.parametrize("lesson", course().lessons, ids=lambda lesson: lesson.name)
 def test_the_release_equals_what_nbgrader_generates_from_the_solution(lesson):
     path = solution_path(course(), lesson)
-    made = nbformat.read(path, as_version=4)
+    release = nbformat.read(path, as_version=4)
     clear = ClearSolutions(code_stub={"python": CODE_STUB}, text_stub=TEXT_STUB)
     for step in (LockCells(), clear, ClearOutput()):
-        made, _ = step.preprocess(made, {})
-    for cell in made.cells:  # where our release differs on purpose
+        release, _ = step.preprocess(release, {})
+    for cell in release.cells:  # where our release differs on purpose
         cell.source = re.sub(rf"^(quiz_\d+ = None.*|\w+ = None)\n{CODE_STUB}$", r"\1", cell.source, flags=re.MULTILINE)
         cell.source = cell.source.replace(OPTIONS, "):")
-    made, _ = ComputeChecksums().preprocess(made, {})
-    assert nbformat.from_dict(released_notebook(path)) == made
+    release, _ = ComputeChecksums().preprocess(release, {})
+    assert nbformat.from_dict(released_notebook(path)) == release
 
 
 @pytest.mark.parametrize("begin", [f"    {BEGIN}", f"\t{BEGIN} of two", f"    # {BEGIN}"])

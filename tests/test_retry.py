@@ -85,11 +85,11 @@ def test_without_a_finished_block_the_message_names_the_earlier_answer():
     assert found.mistake is None and "mend g first" in found.message and len(calls) == 2
 
 
-@pytest.mark.parametrize("theirs", [True, False])
-def test_a_forbidden_call_is_forgiven_only_if_the_earlier_answer_makes_it(theirs):
+@pytest.mark.parametrize("earlier_makes_it", [True, False])
+def test_a_forbidden_call_is_forgiven_only_if_the_earlier_answer_makes_it(earlier_makes_it):
     outcomes = {((), False): verdict(mistake="forbidden_call"), (("g",), False): verdict(10)}
-    earlier = {"g": verdict(mistake="forbidden_call" if theirs else None, name="g")}
-    assert trial(outcomes, earlier)[0].passed is theirs
+    earlier = {"g": verdict(mistake="forbidden_call" if earlier_makes_it else None, name="g")}
+    assert trial(outcomes, earlier)[0].passed is earlier_makes_it
 
 
 def test_a_refusal_ends_the_trial():

@@ -83,9 +83,9 @@ def test_grades_are_written_into_the_german_worksheet(tmp_path, capsys):
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     (tmp_path / "got").mkdir()
     for name, number in (("Eve Van der Berg", 101), ("Jörg Müller", 102)):
-        place = tmp_path / "got" / folder.format(name, number)
-        place.parent.mkdir()
-        place.write_bytes(written(name))
+        path = tmp_path / "got" / folder.format(name, number)
+        path.parent.mkdir()
+        path.write_bytes(written(name))
     (tmp_path / "list.csv").write_text(GERMAN, encoding="utf-8")
     command = ["collect", str(tmp_path / "got"), LESSON, "--roster", str(tmp_path / "list.csv")]
     assert main([*command, "--gradebook", str(classroom.folders.gradebook)]) == 0
@@ -134,8 +134,8 @@ def test_canvas_grades_keep_its_own_lines_names_and_headings(tmp_path):
     classroom.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
     record(classroom)
     give_points(classroom, "eve")
-    kept = classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
-    kept.write_text(CANVAS, encoding="utf-8")
+    path = classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
+    path.write_text(CANVAS, encoding="utf-8")
     table = read_totals(classroom.folders, [LESSON])
     back = in_form(table, came_in(classroom.folders, table, "canvas"), "canvas").decode().splitlines()
     assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
@@ -286,9 +286,9 @@ def test_students_are_recognized_by_several_role_names(tmp_path, role):
 
 def test_due_date_and_grace_are_applied_and_shown_in_local_time(tmp_path, capsys):
     classroom = Class(tmp_path)
-    place = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
-    place.mkdir(parents=True)
-    (place / "04_scaling.ipynb").write_bytes(notebook("ada"))
+    folder = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
+    folder.mkdir(parents=True)
+    (folder / "04_scaling.ipynb").write_bytes(notebook("ada"))
     command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(classroom.folders.gradebook)]
     assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
     output = capsys.readouterr().out

@@ -62,12 +62,12 @@ def single_box():
             yield box
 
 
-def seen(box) -> dict:
+def look(box) -> dict:
     return json.loads(tell(box, LOOK))
 
 
 def test_learner_code_sees_only_its_own_environment(box):
-    found = seen(box)
+    found = look(box)
     assert found["uid"] != 0
     assert found["processes"] == [1, 2]
     assert found["home"] == []
@@ -142,7 +142,7 @@ def test_each_submission_has_its_own_sandbox_if_nesting_is_refused(single_box):
     assert not single_box.nested
     tell(single_box, LEAVE)
     assert tell(single_box, FIND) == "[]\n"
-    found = seen(single_box)
+    found = look(single_box)
     assert found["uid"] != 0 and found["home"] == []
     assert not {"authoring", "grading", "classroom", "solutions"} & set(found["modules"])
 
@@ -254,8 +254,8 @@ def test_processes_that_the_grader_started_end_with_it(what):
 
 def test_a_course_inside_a_system_folder_is_hidden(monkeypatch, tmp_path):
     monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
-    seen = boxes.view(tmp_path)
-    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
+    arguments = boxes.view(tmp_path)
+    assert arguments[arguments.index("/usr/src/course") - 1] == "--tmpfs"
 
 
 def test_a_missing_bubblewrap_is_one_clear_error(monkeypatch):

@@ -58,19 +58,19 @@ def is_harmless(target):
 
 @pytest.mark.parametrize("text", LIVE)
 def test_no_link_in_markdown_runs_a_script(text):
-    for whole in (text, f"so $a<b$ {text} and\n\n{text}"):
-        seen = Links(as_page(safe_markdown(whole)))
+    for markdown in (text, f"so $a<b$ {text} and\n\n{text}"):
+        seen = Links(as_page(safe_markdown(markdown)))
         assert all(map(is_harmless, seen.targets)), seen.targets
         assert not {name for name in seen.names if name.startswith("on")} and "script" not in seen.tags
 
 
 @pytest.mark.parametrize("word", ["href", "url", "style", "class", "cssId", "require", "def", "unicode"])
 def test_no_formula_contains_a_link_or_loads_anything(word):
-    for made in (
+    for cleaned in (
         safe_markdown(f"$\\{word}{{javascript:x}}{{y}}$"),
         clean_html(f"<b>$\\{word}{{javascript:x}}{{y}}$</b>"),
     ):
-        assert f"\\{word}" not in made and word in made
+        assert f"\\{word}" not in cleaned and word in cleaned
     assert safe_markdown("$\\hrefs \\defeat \\frac{1}{2}$") == "$\\hrefs \\defeat \\frac{1}{2}$"
 
 
@@ -159,15 +159,15 @@ def test_html_that_would_take_long_is_shown_as_plain_text():
 
 def test_a_character_reference_with_5000_digits_is_read_as_one_character():
     for digits in ("1" * 5_000, "0" * 5_000 + "65"):
-        made = clean_html(f"&#{digits};<b title='&#{digits};'>x</b>")
-        assert len(made) < 60 and made.endswith("x</b>")
+        cleaned = clean_html(f"&#{digits};<b title='&#{digits};'>x</b>")
+        assert len(cleaned) < 60 and cleaned.endswith("x</b>")
         as_page(safe_markdown(f"&#{digits}; [a](https://a.example/&#{digits};)"))
 
 
 def test_tables_and_pictures_of_learners_are_kept():
     page = '<table style="color: red; position: fixed"><tr><td colspan=2>a &amp; b &lt; c<br></td></tr></table>'
-    kept = '<table style="color:red"><tbody><tr><td colspan="2">a &amp; b &lt; c<br></td></tr></tbody></table>'
-    assert clean_html(page) == kept
+    cleaned = '<table style="color:red"><tbody><tr><td colspan="2">a &amp; b &lt; c<br></td></tr></tbody></table>'
+    assert clean_html(page) == cleaned
     picture = '<img alt="a &lt; b" src="data:image/png;base64,AAAA">'
     drawing = "<img src=\"data:image/svg+xml,%3Csvg width='2'/%3E\">"
     assert clean_html(picture) == picture and clean_html(drawing) == drawing
@@ -185,12 +185,12 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))
 def test_cleaned_html_contains_only_what_is_allowed(page):
-    made = clean_html(page)
-    seen = Links(made)
+    cleaned = clean_html(page)
+    seen = Links(cleaned)
     assert seen.tags <= TAGS and seen.names <= ATTRIBUTES | {"href", "src", "style"}
     assert all(map(is_harmless, seen.targets))
-    assert clean_html(made) == made
-    assert not re.search(r"<(?!/?[a-z0-9]+( [a-z]+=\"[^\"<>]*\")*>)", made)
+    assert clean_html(cleaned) == cleaned
+    assert not re.search(r"<(?!/?[a-z0-9]+( [a-z]+=\"[^\"<>]*\")*>)", cleaned)
 
 
 @given(
@@ -205,9 +205,9 @@ def test_no_mixture_of_markdown_pieces_runs_a_script(parts):
 
 @given(st.text(max_size=300) | st.text(st.characters(categories=["Cs", "Cc", "Cf", "Zl"]), max_size=40))
 def test_one_line_gives_one_printable_line_of_any_text(text):
-    made = one_line(text)
-    made.encode("utf-8")
-    assert "\n" not in made and "\x1b" not in made and len(made) <= 400
+    cleaned = one_line(text)
+    cleaned.encode("utf-8")
+    assert "\n" not in cleaned and "\x1b" not in cleaned and len(cleaned) <= 400
 
 
 @pytest.mark.parametrize(

@@ -36,18 +36,18 @@ def unpacked(packed) -> Path:
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """The notebook's empty folder, with spaces and non-ASCII letters in its path. Tests put files into it."""
-    made = tmp_path / "Übung 1" / "notebook"
-    made.mkdir(parents=True)
-    return made
+    path = tmp_path / "Übung 1" / "notebook"
+    path.mkdir(parents=True)
+    return path
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
     """Empty modules with the names of all required packages."""
-    made = tmp_path_factory.mktemp("packages")
+    path = tmp_path_factory.mktemp("packages")
     for name in setup.NEEDED:
-        (made / f"{name}.py").touch()
-    return made
+        (path / f"{name}.py").touch()
+    return path
 
 
 @pytest.fixture
@@ -165,19 +165,19 @@ def test_the_newer_of_two_zips_is_used(packed, folder, run):
 
 @pytest.mark.parametrize("form", ["package", "file", "folder", "with a missing part", "with a set-up of its own"])
 def test_another_package_called_helpers_is_named(folder, run, form):
-    theirs = folder / "helpers"
+    other = folder / "helpers"
     if form == "file":
-        theirs = folder / "helpers.py"
-        theirs.touch()
+        other = folder / "helpers.py"
+        other.touch()
     else:
-        theirs.mkdir()
-        (theirs / "things.py").touch()
+        other.mkdir()
+        (other / "things.py").touch()
     if form not in ("file", "folder"):
-        (theirs / "__init__.py").write_text("import no_such_thing" if form == "with a missing part" else "")
+        (other / "__init__.py").write_text("import no_such_thing" if form == "with a missing part" else "")
     if form == "with a set-up of its own":
-        (theirs / "setup.py").write_text("def start(*anything): print('their set-up')")
+        (other / "setup.py").write_text("def start(*anything): print('their set-up')")
     sentence = error_of(run())
-    assert "Another package named helpers hides the course," in sentence and str(theirs) in sentence
+    assert "Another package named helpers hides the course," in sentence and str(other) in sentence
     assert "Remove it, restart" in sentence
 
 

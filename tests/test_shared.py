@@ -16,11 +16,11 @@ def test_random_numbers_depend_only_on_the_run_and_the_test(monkeypatch):
     first = drawn()
     monkeypatch.setenv(conftest.SEED, "1")
     found = {}
-    for what in ("one", "another"):
-        conftest._begin(what)
-        found[what] = drawn()
-        conftest._begin(what)
-        assert drawn() == found[what]
+    for name in ("one", "another"):
+        conftest._begin(name)
+        found[name] = drawn()
+        conftest._begin(name)
+        assert drawn() == found[name]
     monkeypatch.setenv(conftest.SEED, "2")
     conftest._begin("one")
     assert len({first, drawn(), *found.values()}) == 4

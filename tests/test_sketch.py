@@ -83,9 +83,9 @@ def test_differences_of_type_shape_dtype_and_gradients_are_noticed():
 def test_only_floating_point_tensors_that_are_not_small_are_sketched():
     assert can_be_sketched(torch.zeros(SMALL + 1)) and not can_be_sketched(torch.zeros(SMALL))
     assert not can_be_sketched(torch.zeros(20, dtype=torch.int64)) and not can_be_sketched([0.0] * 20)
-    made = sketch(drawn((3, 4), torch.float32))
-    assert isinstance(made, Sketch) and made.sums.shape == (SUMS,) and sketch(made) is made
+    sketched = sketch(drawn((3, 4), torch.float32))
+    assert isinstance(sketched, Sketch) and sketched.sums.shape == (SUMS,) and sketch(sketched) is sketched
     # The answer keys contain such sums, so another computer must compute the same to recognize mistakes.
-    assert made.shape == (3, 4) and torch.allclose(
+    assert sketched.shape == (3, 4) and torch.allclose(
         sketch(torch.arange(12.0)).sums, torch.tensor(STORED, dtype=torch.float64), rtol=0, atol=2e-6
     )

@@ -131,11 +131,11 @@ def test_a_learner_reads_the_same_values_as_if_all_cells_ran(lesson, tmp_path):
     """Random names of the lesson's cells are read. Values that depend on random numbers drawn earlier may differ."""
     need_sandbox()
     folders, _ = load(tmp_path)
-    made, drawn = Lesson(folders, lesson), random.Random(SEED)
+    sample, drawn = Lesson(folders, lesson), random.Random(SEED)
     release = course_release(folders.executed(lesson))
     plain = TopLevel(source for source, names in release.demonstrations.items() if names)
     bound = sorted(plain.bound.keys() - release.given.keys())
-    hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})
+    hand_in(folders, sample, "ada", {name: sample.solutions[name] for name in sample.exercises})
     handed_in = read_submission(folders.submitted, "ada", release, folders.release)
     spared = 0
     with Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30)) as judge:
@@ -151,7 +151,7 @@ def test_a_learner_reads_the_same_values_as_if_all_cells_ran(lesson, tmp_path):
                 assert "peek" not in found.errors
                 return "".join(one["text"] for one in found.outputs["peek"])
 
-            what = printed(every)
-            if printed(selected) != what:
-                assert printed([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != what, names
+            expected = printed(every)
+            if printed(selected) != expected:
+                assert printed([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != expected, names
     assert spared > 20

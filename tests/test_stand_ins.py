@@ -37,9 +37,9 @@ def test_a_stand_in_does_what_the_exercise_does(lesson, name):
 
 @pytest.mark.parametrize(("lesson", "name"), IN_SECONDS)
 def test_a_stand_in_is_refused_as_an_answer(lesson, name):
-    mine = TABLES[lesson][name]
-    assert course_part(mine)
-    verdict = stored_verdict(lesson, name, mine, forbidden=())
+    stand_in = TABLES[lesson][name]
+    assert course_part(stand_in)
+    verdict = stored_verdict(lesson, name, stand_in, forbidden=())
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
 
 

@@ -75,12 +75,12 @@ def teacher(lesson, tmp_path):
     root = tmp_path / "course"
     left_out = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "gradebook", "tests", "*.zip", "*.egg-info")
     shutil.copytree(lab.ROOT, root, ignore=shutil.ignore_patterns(*left_out))
-    made = load(tmp_path / "made")[0]
-    sample_class.hand_in(made, lesson, "ada", answers(lesson, quiz_1='quiz_1 = "a"'))
-    sample_class.hand_in(made, lesson, "ben", answers(lesson, scaled_scores=WRONG))
+    folders = load(tmp_path / "folders")[0]
+    sample_class.hand_in(folders, lesson, "ada", answers(lesson, quiz_1='quiz_1 = "a"'))
+    sample_class.hand_in(folders, lesson, "ben", answers(lesson, scaled_scores=WRONG))
     with zipfile.ZipFile(root / "submissions.zip", "w") as archive:  # as Moodle packs them
         for student, folder in (("ada", "Ada Lovelace_11"), ("ben", "Ben Berg_12")):
-            notebook = made.submitted / student / LESSON / f"{LESSON}.ipynb"
+            notebook = folders.submitted / student / LESSON / f"{LESSON}.ipynb"
             archive.write(notebook, f"{folder}_assignsubmission_file_/{LESSON}.ipynb")
     (root / "class.csv").write_text(WORKSHEET, encoding="utf-8")
     return Teacher(root)

@@ -97,8 +97,8 @@ def classroom(executed_solution, executed_folder, tmp_path):
     def make(name):
         executed_solution(name)
         folders, config = load(tmp_path / "gradebook")
-        kept = executed_folder / f"{name}.kept" / FILES[name]
-        return sample_class.Lesson(folders, name), folders, config, kept.read_bytes()
+        weights = executed_folder / f"{name}.kept" / FILES[name]
+        return sample_class.Lesson(folders, name), folders, config, weights.read_bytes()
 
     return make
 
@@ -115,7 +115,7 @@ def test_submitted_translators_get_the_deserved_points(classroom, tmp_path):
     in_haste = {"5 if quick() else 300": "5"}  # steps of the warm-up on reversed words
 
     head = "def translate(sentences):\n"
-    whole = lesson.solutions["translate"].replace("def translate", "def all_at_once")
+    solution = lesson.solutions["translate"].replace("def translate", "def all_at_once")
     submissions = {
         "solved": Submission(numbers=trained),
         "without-numbers": Submission(cells=in_haste),
@@ -129,7 +129,7 @@ def test_submitted_translators_get_the_deserved_points(classroom, tmp_path):
         "untouched": Submission(deserves=nothing(lesson), mistake="not_answered"),
         "three-of-four": Submission(
             {
-                "translate": f"{whole}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
+                "translate": f"{solution}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
                 "    return ['?'] * asked + said[asked:]"
             },
             in_haste,
