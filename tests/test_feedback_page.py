@@ -1,4 +1,4 @@
-"""Feedback pages: exercises by name, nothing dead, nothing from outside, formulas, and words for who cannot be read."""
+"""Feedback pages: exercises by name, no dead links, nothing loaded from outside, formulas, unreadable submissions."""
 
 import re
 
@@ -16,7 +16,7 @@ from tests.test_class_report import Parts, dead_links
 from tests.test_regrade import LESSON, answers, by_hand, grade
 
 NAME = "name 'scaled_scores' is not defined"
-FORMULAS = ("03_query_key", "07_value_weighting", "13_real_model")  # with 6 the longest, those with most formulas
+FORMULAS = ("03_query_key", "07_value_weighting", "13_real_model")  # the lessons with the most formulas, after 6
 LESSONS = ("06_softmax", *(pytest.param(name, marks=pytest.mark.full) for name in FORMULAS))
 
 
@@ -25,7 +25,7 @@ def page_of(folders, student: str) -> str:
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
+def test_a_lessons_page_is_small_and_loads_nothing_from_outside(name):
     notebook = nbformat.read(ROOT / "solutions" / name / f"{name}.ipynb", as_version=4)
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
@@ -37,7 +37,7 @@ def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
     assert "<math" in page
 
 
-def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, lesson, monkeypatch):
+def test_a_page_names_the_exercises_and_marks_ungraded_and_blank_answers(folders, lesson, monkeypatch):
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
     hand_in(folders, lesson, "b", {})
@@ -50,19 +50,19 @@ def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, l
         r'<li class="none"><a href="#check_scaled_scores"><code>scaled_scores</code></a> <span>0 of 16', page
     )
     assert "Test cell" not in page and "Out[" not in page and "In [" not in page and dead_links(page) == set()
-    assert not re.search(r"<pre>\s*\d+\s*</pre>", page)  # the points of a check, which its heading has
+    assert not re.search(r"<pre>\s*\d+\s*</pre>", page)  # only the heading shows the points of a check
     by_hand(folders, "a", "written_1", manual_score=12.5)
     grade(folders)
     assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]
 
 
-def test_points_are_marked_as_full_as_a_part_or_as_none():
+def test_points_are_marked_as_full_partial_or_none():
     grades = [Grade("a", f"check_{score}", score, 10.0, score, None, False, None) for score in (10.0, 4.0, 0.0)]
     assert [state for _, _, state in facts(grades, None, "a")["cells"].values()] == ["full", "part", "none"]
 
 
-def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):
-    """What the broken answer would have defined is missing below; that is no error of its own."""
+def test_a_syntax_error_is_reported_once(folders, lesson, monkeypatch):
+    """Cells below lack the names that the broken answer would have defined. Their errors are not reported again."""
 
     class Broken(Parts):
         def graded(self, submission, release):
@@ -90,7 +90,7 @@ def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):
 
 
 @pytest.mark.full
-def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):
+def test_feedback_on_an_unreadable_submission_says_what_to_do(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     hand_in_unreadable(folders, LESSON, "c")
     grade(folders, "--feedback")
@@ -116,28 +116,28 @@ def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):
         "x" * 100_000,
     ],
 )
-def test_a_formula_runs_nothing_and_stops_nothing(formula):
+def test_a_hostile_formula_runs_no_code_and_raises_no_error(formula):
     shown = as_mathml(formula)
     tags = re.findall(r"<[^>]*>", shown)
     assert not any(re.search(r"script|img|href|style=|onclick|class", tag) for tag in tags), tags
 
 
-def test_names_and_bars_in_a_formula():
+def test_names_and_norm_bars_in_a_formula_are_rendered():
     assert "<mtext>scaled_scores</mtext>" in as_mathml(r"\text{scaled\_scores}(Q)")
     assert as_mathml(r"\big\lVert x \big\rVert").count("‖") == 2
 
 
 @pytest.mark.full
-def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):
+def test_a_page_makes_no_network_request_and_marks_its_folds(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders, "--feedback")
     with lab.browser() as page:
-        asked = []
-        page.on("request", lambda request: asked.append(request.url.split(":")[0]))
+        schemes = []
+        page.on("request", lambda request: schemes.append(request.url.split(":")[0]))
         page.goto((folders.feedback / "a" / LESSON / f"{LESSON}.html").as_uri())
         fold = page.locator("details", has_text="Hint 1").first
         assert fold.locator("summary").evaluate("e => getComputedStyle(e).display") == "list-item"
         formula = page.locator("math[display=block]").first.bounding_box()
-        assert formula["height"] > 25  # a fraction stands over its line: it is drawn
-        assert set(asked) <= {"file", "data"} and asked.count("file") == 1
+        assert formula["height"] > 25  # a drawn fraction is taller than a line of text
+        assert set(schemes) <= {"file", "data"} and schemes.count("file") == 1
         assert lab.faults_by_day_and_night(page) == []

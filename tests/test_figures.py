@@ -1,4 +1,4 @@
-"""Every figure of every lesson, as its solution notebook draws it: no letters over letters, none small, alt text."""
+"""Every figure of every lesson, as its solution notebook draws it: no overlapping or small text, and an alt text."""
 
 import contextlib
 import io
@@ -27,22 +27,22 @@ from helpers.drawing.transformer_map import transformer_map
 from helpers.widgets.panel import Shown, panel
 from tests.conftest import ONE, ROOT, lesson_names, one_of
 
-OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters
+OVERLAP = 0.12  # allowed fraction of the smaller text's box, because boxes are a little larger than their letters
 
 BUILT = [name for name in lesson_names() if (ROOT / "solutions" / name / f"{name}.ipynb").is_file()]
 
 
 @pytest.fixture(scope="module", params=one_of(BUILT))
 def pictures(request):
-    """The lesson's pictures: its cells are run here, checks and the machine left out, with what is trained already."""
+    """The lesson's pictures. Its cells run here without checks and at_work, and with weights that were saved before."""
     lesson = request.param
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
-    made, namespace = [], {"__name__": "__main__"}
-    remember = style.Picture.__init__
+    pictures, namespace = [], {"__name__": "__main__"}
+    original_init = style.Picture.__init__
 
     def init(self, *args, **kwargs):
-        remember(self, *args, **kwargs)
-        made.append(self)
+        original_init(self, *args, **kwargs)
+        pictures.append(self)
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")
@@ -53,24 +53,24 @@ def pictures(request):
         patch.setenv("COURSE_STATIC_PAGE", "1")
         if measured_exercises(course(), course().lesson(lesson)):
             request.getfixturevalue("executed_solution")(lesson)
-            kept = request.getfixturevalue("executed_folder") / f"{lesson}.kept"
-            shutil.copytree(kept, scratch, dirs_exist_ok=True)
+            weights = request.getfixturevalue("executed_folder") / f"{lesson}.kept"
+            shutil.copytree(weights, scratch, dirs_exist_ok=True)
         patch.setenv("COURSE_KEEP_FOLDER", scratch)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if cell.cell_type != "code" or mark.get("grade") or mark.get("grade_id") == "setup":
                 continue
-            # What fails on purpose says so; a cell whose figure raises fails this test.
+            # A cell that fails on purpose has the tag. An error in any other cell fails this test.
             fails = contextlib.suppress(Exception if "raises-exception" in cell.metadata.get("tags", ()) else ())
             with contextlib.redirect_stdout(io.StringIO()), fails:
                 exec(compile(cell.source, cell["id"], "exec"), namespace)
-    assert made, lesson
-    return [Drawn(picture.figure, picture.alt, texts(picture.figure), picture._repr_html_()) for picture in made]
+    assert pictures, lesson
+    return [Drawn(picture.figure, picture.alt, texts(picture.figure), picture._repr_html_()) for picture in pictures]
 
 
 @dataclass
 class Drawn:
-    """A picture that was drawn once for all tests. texts: (text artist, its box in pixels); page: its HTML."""
+    """A picture, drawn once for all tests. texts: pairs (text artist, its box in pixels); page: its HTML."""
 
     figure: Figure
     alt: str
@@ -79,15 +79,15 @@ class Drawn:
 
 
 def texts(figure):
-    """The texts that are to be seen: (text artist, its box in pixels)."""
+    """The visible texts: pairs (text artist, its box in pixels)."""
     renderer = FigureCanvasAgg(figure).get_renderer()
-    with matplotlib.rc_context(style.RC):  # as a picture is drawn: the number of ticks hangs on the size of letters
+    with matplotlib.rc_context(style.RC):  # as for a picture, because the number of ticks depends on the font size
         figure.draw(renderer)
         return [(text, text.get_window_extent(renderer)) for text in letters(figure)]
 
 
 def letters(figure):
-    """The text artists of a figure that has been drawn, those that are seen."""
+    """The visible text artists of a figure that has been drawn."""
     found = [*figure.texts]
     for ax in figure.axes:
         if not ax.get_visible():
@@ -114,7 +114,7 @@ def drawn_ticks(axis):
 
 
 def clashes(picture):
-    """Letters that stand on other letters, or beyond the picture's edge."""
+    """A line for each text that overlaps another one or runs off the picture."""
     shown = picture.texts
     width, height = picture.figure.bbox.width, picture.figure.bbox.height
     for text, box in shown:
@@ -129,14 +129,14 @@ def clashes(picture):
             yield f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}"
 
 
-def test_no_letters_stand_on_letters(pictures):
+def test_no_text_overlaps_another(pictures):
     assert not [clash for picture in pictures for clash in clashes(picture)]
 
 
 @pytest.mark.parametrize(
     "topic", [name if name == ONE[3:] else pytest.param(name, marks=pytest.mark.full) for name in redraw_time.topics()]
 )
-def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
+def test_no_text_of_an_explorer_overlaps_another_at_any_slider_position(topic):
     found, last = set(), []
     for _, name, draw, controls in redraw_time.explorers([topic]):
 
@@ -158,28 +158,28 @@ def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
     assert not found, "\n".join(sorted(found))
 
 
-def test_letters_are_large_and_dark_enough(pictures):
+def test_texts_are_large_and_dark_enough(pictures):
     for picture in pictures:
         for text, _ in picture.texts:
             assert text.get_fontsize() >= style.SMALLEST, (text.get_text(), picture.alt[:70])
             assert text.get_color() not in style.INK, (text.get_text(), text.get_color(), picture.alt[:70])
 
 
-def test_figures_fit_and_have_alt_text(pictures):
+def test_figures_fit_the_page_are_light_and_have_alt_text(pictures):
     for picture in pictures:
         assert picture.figure.get_size_inches()[0] <= style.WIDEST, picture.alt[:70]
         assert len(picture.alt) > 30, picture.alt
-        assert (
-            'alt="' in picture.page and "background:#fff" in picture.page
-        )  # a ground of its own: readable on a dark page
+        # A figure has its own white background, so that it can be read on a dark page.
+        assert 'alt="' in picture.page and "background:#fff" in picture.page
+        assert len(picture.page) < 600_000, picture.alt[:70]
 
 
 @pytest.mark.parametrize("lesson", BUILT)
-def test_captions_count_up(lesson):
-    """In the built notebook, which has the curves of live trainings too, and in what it is built from."""
+def test_captions_are_numbered_in_order(lesson):
+    """In the built notebook, which also has the curves of live training runs, and in its sources."""
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
     data = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
-    captions = [said for page in data for said in re.findall(r">(Figure [^<]*)</div>", page.get("text/html", ""))]
+    captions = [text for page in data for text in re.findall(r">(Figure [^<]*)</div>", page.get("text/html", ""))]
     found = [re.match(r"Figure (\d+)\.(\d+)\. \S.*[.?)]$", caption) for caption in captions]
     assert captions and all(found), captions
     assert [match.groups() for match in found] == [(str(int(lesson[:2])), str(i + 1)) for i in range(len(found))]
@@ -188,11 +188,11 @@ def test_captions_count_up(lesson):
     assert set(written) == {match[2] for match in found}
 
 
-def test_cells_that_may_not_be_seen_are_hatched(pictures):
+def test_masked_cells_are_hatched(pictures):
     for picture in pictures:
         for ax in picture.figure.axes:
             hatched = [patch for patch in ax.patches if patch.get_hatch() and patch.get_visible()]
-            # Where images lie on one another, a cell is hidden that none of them shows.
+            # Where images overlap, a cell is hidden if none of them shows it.
             shown = [np.isfinite(np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan)) for image in ax.images]
             if shown and len({cells.shape for cells in shown}) == 1:
                 hidden = int((~np.any(shown, axis=0)).sum())
@@ -213,8 +213,8 @@ HUES = {
 }
 
 
-def test_queries_keys_and_values_have_their_hues(pictures):
-    """What is named a query, key or value is written, or stands in a box, in its color."""
+def test_queries_keys_and_values_have_their_colors(pictures):
+    """A text that names queries, keys or values has their color, or a patch behind it has."""
     wrong = []
     for picture in pictures:
         for text, _ in picture.texts:
@@ -226,34 +226,29 @@ def test_queries_keys_and_values_have_their_hues(pictures):
 
 
 def boxed(text, hue):
-    """Whether a patch beside the text has the hue, at whatever strength."""
+    """Whether the box of the text, or else a patch of its axes, has the hue, whatever its opacity."""
     around = [text.get_bbox_patch()] if text.get_bbox_patch() else text.axes.patches if text.axes else []
     return any(
         to_rgb(patch.get_facecolor()) == to_rgb(hue) or to_rgb(patch.get_edgecolor()) == to_rgb(hue) for patch in around
     )
 
 
-def test_the_same_figure_gives_the_same_bytes():
+def test_drawing_a_figure_twice_gives_the_same_bytes():
     assert transformer_map("04_scaling")._repr_html_() == transformer_map("04_scaling")._repr_html_()
 
 
-# In `make test` where nothing is lit, one lesson as most are, and the two whose machines are others.
+# `make test` tries the map without a highlight, a typical lesson, and the two lessons with another model.
 MAPS = [number if number in (0, 4, 12, 14) else pytest.param(number, marks=pytest.mark.full) for number in range(15)]
 
 
 @pytest.mark.parametrize("number", MAPS)
-def test_the_map_says_where_we_are(number):
+def test_the_map_highlights_the_lesson(number):
     picture = transformer_map(f"{number:02}_topic")
     assert f"lesson {number}" in picture.alt if number else "Nothing is lit" in picture.alt
-    clashes = [
-        (one.get_text(), two.get_text())
-        for (one, a), (two, b) in itertools.combinations(texts(picture.figure), 2)
-        if a.overlaps(b) and min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
-    ]
-    assert not clashes
+    assert not [*clashes(Drawn(picture.figure, picture.alt, texts(picture.figure), ""))]
 
 
-def test_nothing_else_leans_on_matplotlibs_insides():
+def test_only_one_module_uses_private_names_of_matplotlib():
     allowed = {"__init__", "_repr_html_", "_repr_mimebundle_"}
     for folder in ("drawing", "widgets", "lessons", "translator"):
         for path in sorted((ROOT / "helpers" / folder).rglob("*.py")):
@@ -263,7 +258,7 @@ def test_nothing_else_leans_on_matplotlibs_insides():
                 assert name in allowed or path.stem == "matplotlib_insides", (path, name)
 
 
-def test_a_minus_is_a_minus_wherever_it_stands():
+def test_a_negative_number_has_a_minus_sign_and_a_hyphen_stays():
     figure, ax = style.new_figure(4, 3)
     charts.heatmap(ax, np.array([[-1.5, 2.0]]))
     ax.set(title="from -3 to 4, a well-known 1e-9 with dim=-1")
@@ -272,21 +267,16 @@ def test_a_minus_is_a_minus_wherever_it_stands():
     assert ax.get_title() == "from −3 to 4, a well-known 1e-9 with dim=-1"
 
 
-def test_no_figure_of_a_lesson_is_heavy(pictures):
-    for picture in pictures:
-        assert len(picture.page) < 600_000, picture.alt[:70]
-
-
-def test_a_choice_of_a_few_words_is_buttons_and_not_a_slider(monkeypatch):
-    """A slider's readout cuts long words, and hides the other choices."""
+def test_a_choice_among_a_few_words_is_shown_as_buttons(monkeypatch):
+    """The readout of a slider truncates long words and hides the other choices."""
     shown = []
     monkeypatch.setattr("helpers.widgets.panel.display", shown.append)
     monkeypatch.delenv("COURSE_STATIC_PAGE", raising=False)
     kinds = widgets.SelectionSlider(options=["three tastes", "each a different favorite"], description="table")
     sizes = widgets.SelectionSlider(options=[1, 64, 1024], description="width")
     panel(lambda table, width: f"<p>{table} {width}</p>", table=kinds, width=sizes)
-    said, row, page = shown[0].children
+    words, row, page = shown[0].children
     assert [type(control).__name__ for control in row.children] == ["ToggleButtons", "SelectionSlider"]
-    assert "2 controls, in this order: table, width" in said.value and "space bar presses buttons" in said.value
+    assert "2 controls, in this order: table, width" in words.value and "space bar presses buttons" in words.value
     row.children[0].value = "each a different favorite"
     assert "each a different favorite 1<" in page.value

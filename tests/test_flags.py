@@ -1,4 +1,4 @@
-"""Flags are true to the word: they come from what code does, and no right answer of any lesson earns one."""
+"""Flags state facts, because they depend on what the code does, and no right answer of any lesson gets one."""
 
 import textwrap
 import time
@@ -16,7 +16,7 @@ from helpers.grading.suspicious_code import flags_of
 from tests.mutation_score import accepted_variants, exercises, lessons
 
 
-def told(source: str) -> list[str]:
+def flags(source: str) -> list[str]:
     pieces = TopLevel()
     return flags_of(Cell("mine", source), pieces.read(source))
 
@@ -52,30 +52,30 @@ HARMLESS = {
     "a signal": "signal = torch.sin(torch.arange(9))\nalarm = signal.sum()",
     "a status": "from http import HTTPStatus",
     "a quoted address": "from urllib.parse import quote\nimport urllib.parse, urllib.error\nfrom urllib import parse",
-    "names as a debugger has them": "f_back = 3\nprint(f_back)\ndef settrace(x):\n    return x\nsettrace(f_back)",
-    "arguments so called": "def f(f_locals=1, ptrace=2):\n    return f_locals + ptrace\nf(ptrace=3)",
+    "names of a debugger": "f_back = 3\nprint(f_back)\ndef settrace(x):\n    return x\nsettrace(f_back)",
+    "arguments with such names": "def f(f_locals=1, ptrace=2):\n    return f_locals + ptrace\nf(ptrace=3)",
     "the sum of a diagonal": "ptrace = torch.trace(torch.eye(3))\nptrace.item()",
-    "the folder of a script": "try:\n    here = Path(__file__).parent\nexcept NameError:\n    here = Path.cwd()",
-    "where torch lies": "print(torch.__version__, torch.__file__, torch.__path__)",
-    "how many processors": "from multiprocessing import cpu_count\ntorch.set_num_threads(cpu_count())",
-    "what machine this is": "print(open('/proc/cpuinfo').read())\nmemory = open('/proc/meminfo').read()",
+    "the script's folder": "try:\n    here = Path(__file__).parent\nexcept NameError:\n    here = Path.cwd()",
+    "the path of torch": "print(torch.__version__, torch.__file__, torch.__path__)",
+    "the number of processors": "from multiprocessing import cpu_count\ntorch.set_num_threads(cpu_count())",
+    "facts about the machine": "print(open('/proc/cpuinfo').read())\nmemory = open('/proc/meminfo').read()",
     "a ratio": "label = 'right/solutions'\nplot(x, label=label)",
     "an address without a scheme": "page = 'www.example.org/course/solutions/3.html'",
-    "files of one's own": "open('/content/solutions.txt')\nopen('my_solutions/softmax.txt', 'w')",
-    "words of an error": "assert ok, '/solutions/softmax.py'\nraise ValueError('gradebook/x')",
+    "the learner's own files": "open('/content/solutions.txt')\nopen('my_solutions/softmax.txt', 'w')",
+    "error messages": "assert ok, '/solutions/softmax.py'\nraise ValueError('gradebook/x')",
     "a log": "import logging\nlogging.info('solutions/x')\nlogging.warning('solutions/x')",
-    "the last of a list": "def _pop_last(xs):\n    return xs.pop()\n_pop_last([1])",
-    "loaders": "from torch.utils.data import DataLoader\nfor x in DataLoader(range(8), num_workers=2): pass",
-    "a child of a graph": "class Graph:\n    def fork(self): return self\nGraph().fork()",
-    "threads and waste": "import gc\nfrom concurrent.futures import ThreadPoolExecutor\nfreed = gc.collect()",
+    "the last item of a list": "def _pop_last(xs):\n    return xs.pop()\n_pop_last([1])",
+    "data loaders": "from torch.utils.data import DataLoader\nfor x in DataLoader(range(8), num_workers=2): pass",
+    "a method called fork": "class Graph:\n    def fork(self): return self\nGraph().fork()",
+    "threads and garbage": "import gc\nfrom concurrent.futures import ThreadPoolExecutor\nfreed = gc.collect()",
 }
 
 
-@pytest.mark.parametrize("what", HARMLESS)
-def test_words_alone_are_no_flag(what):
-    assert told(HARMLESS[what]) == []
+@pytest.mark.parametrize("words", HARMLESS)
+def test_code_that_only_contains_such_words_gets_no_flag(words):
+    assert flags(HARMLESS[words]) == []
     assert (
-        TopLevel([f"def softmax(x):\n{textwrap.indent(HARMLESS[what], '    ')}"]).detours("softmax", {"softmax"}) == []
+        TopLevel([f"def softmax(x):\n{textwrap.indent(HARMLESS[words], '    ')}"]).detours("softmax", {"softmax"}) == []
     )
 
 
@@ -86,7 +86,6 @@ HARMFUL = {
     "import builtins\nbuiltins.len: object = 3": "replaces functions of torch or Python",
     "from urllib import request": "looks for a network",
     "import requests as r": "looks for a network",
-    "open('/proc/self/maps').read()": "looks for files that are not its own",
     "place = '../solutions/04_scaling/answer_key.py'": "looks for files that are not its own",
     "import pathlib\n(pathlib.Path('..') / 'gradebook').iterdir()": "looks for files that are not its own",
     "import os\nos.listdir('solutions')": "looks for files that are not its own",
@@ -117,11 +116,11 @@ HARMFUL = {
 
 
 @pytest.mark.parametrize("source", HARMFUL)
-def test_what_no_answer_needs_is_flagged_once(source):
-    assert told(source) == [f"Cell mine {HARMFUL[source]}."]
+def test_code_that_no_answer_needs_is_flagged_once(source):
+    assert flags(source) == [f"Cell mine {HARMFUL[source]}."]
 
 
-def test_a_local_variable_is_no_call_of_an_earlier_answer():
+def test_a_local_variable_does_not_count_as_a_call_of_an_earlier_answer():
     source = "def scaled(Q, K):\n    attention_scores = Q @ K.mT\n    return attention_scores / K.shape[-1] ** 0.5"
     pieces = TopLevel([source, "def attention_scores(Q, K):\n    return 0"])
     assert pieces.closure("scaled") == set()
@@ -129,7 +128,7 @@ def test_a_local_variable_is_no_call_of_an_earlier_answer():
     assert pieces.closure("mine") == {"helper", "attention_scores"}
 
 
-def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():
+def test_an_exec_is_reported_once_and_not_for_every_answer():
     pieces = TopLevel(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
     assert pieces.detours("softmax", {"softmax"}) == []
     assert pieces.runs_text({"softmax"}) == ["what it calls through exec"]
@@ -137,8 +136,8 @@ def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():
     assert TopLevel(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
 
 
-def test_names_of_chained_assignments_share_their_memory():
-    """94 kB of code once took 2 GB."""
+def test_chained_assignments_of_many_names_need_little_memory():
+    """94 kB of such code once took 2 GB of memory."""
     many = " = ".join(f"a{number}" for number in range(6000))
     source = f"{many} = f({', '.join(f'b{number}' for number in range(6000))})"
     tracemalloc.start()
@@ -149,9 +148,9 @@ def test_names_of_chained_assignments_share_their_memory():
 
 
 @pytest.mark.parametrize("part", ["/solutions", "/proc/cpuinfo", "./proc/", "../gradebook/"])
-def test_a_long_path_is_read_in_no_time(part):
-    """100 kB once took 12 seconds."""
+def test_a_long_path_is_read_quickly(part):
+    """A path of 100 kB once took 12 seconds."""
     began = time.process_time()
-    assert told(f"x = '{part * (100_000 // len(part))} y'") == []
-    assert told(f"x = '{part * 100}'") == ["Cell mine looks for files that are not its own."]
+    assert flags(f"x = '{part * (100_000 // len(part))} y'") == []
+    assert flags(f"x = '{part * 100}'") == ["Cell mine looks for files that are not its own."]
     assert time.process_time() - began < 1

@@ -1,4 +1,4 @@
-"""Formgrader's own pages, in headless Chromium, with a submission whose every text tries to run a script there."""
+"""Formgrader's own pages in headless Chromium, with a submission in which every text tries to run a script."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ $a<img src=x onerror=hit(13)>b$
 <script>hit(14)</script><img src=x onerror="hit(15)"><svg onload=hit(16)><details open ontoggle=hit(17)>x</details>
 <iframe srcdoc="<script>parent.hit(18)</script>"></iframe> `<img src=x onerror=hit(19)>`
 """
-# What could run a script or lead astray: attributes of all elements, and the texts of scripts.
+# Attributes and scripts of the page that could run a learner's code or lead to a dangerous address.
 LIVE = r"""() => {
   const live = [...document.scripts].map(s => s.textContent).filter(t => /hit\(/.test(t));
   for (const element of document.querySelectorAll('*')) for (const {name, value} of element.attributes) {
@@ -55,7 +55,7 @@ CLICK = """() => {
 
 
 class Shows(FullPoints):
-    """Everybody is right, and every output and report holds the hostile text."""
+    """A pool that finds every answer right. All outputs and reports contain the hostile text."""
 
     def judge(self, portion, release, on_judged, hurried):
         outputs = [
@@ -86,7 +86,7 @@ def class_of_one(lesson, tmp_path, monkeypatch):
 
 @pytest.fixture
 def formgrader(class_of_one, tmp_path):
-    """Formgrader's address, on the loopback interface."""
+    """The address of a running Formgrader, on the loopback interface."""
     address = f"http://127.0.0.1:{free_port()}"
     environment = os.environ | {
         "COURSE_GRADEBOOK": str(class_of_one.gradebook),
@@ -115,7 +115,7 @@ def answers(address):
     return True
 
 
-def test_nothing_of_a_learner_runs_in_formgrader(formgrader, class_of_one):
+def test_no_text_of_a_learner_runs_as_a_script_in_formgrader(formgrader, class_of_one):
     from nbgrader.api import Gradebook
 
     with Gradebook(class_of_one.db_url, class_of_one.course_id) as gradebook:
@@ -127,10 +127,10 @@ def test_nothing_of_a_learner_runs_in_formgrader(formgrader, class_of_one):
         page.expose_function("hit", lambda *number: hits.append(number))
         page.route(lambda url: not url.startswith(formgrader), lambda route: route.abort())
         page.goto(f"{formgrader}/formgrader?token=open")
-        for place in (f"manage_submissions/{LESSON}", "manage_students", f"gradebook/{LESSON}/{LESSON}", page_of_eve):
-            page.goto(f"{formgrader}/formgrader/{place}", wait_until="domcontentloaded")
+        for path in (f"manage_submissions/{LESSON}", "manage_students", f"gradebook/{LESSON}/{LESSON}", page_of_eve):
+            page.goto(f"{formgrader}/formgrader/{path}", wait_until="domcontentloaded")
             page.wait_for_timeout(1500)
-            assert page.evaluate(LIVE) == [], place
+            assert page.evaluate(LIVE) == [], path
         assert "javascript:hit(1)" in page.locator("#notebook").first.inner_text().replace(
             "\N{ZERO WIDTH NON-JOINER}", ""
         )

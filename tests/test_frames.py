@@ -1,4 +1,4 @@
-"""The pictures of an explorer for a page without a kernel: which ones are drawn, and that they are the notebook's."""
+"""The pictures of an explorer on a page without a kernel: which ones are drawn, and that they equal the notebook's."""
 
 import base64
 import io
@@ -25,14 +25,14 @@ from tests.draws import pictures_of
 
 
 def unpacked(data: str) -> tuple[list[str], list[str]]:
-    """(the pages that a packed explorer shows, their alt texts), put together as docs/book/explorers.js does."""
+    """(the pages that a packed explorer shows, their alt texts), assembled as in docs/book/explorers.js."""
     packed = json.loads(zlib.decompress(base64.b64decode(data)))
     pages = ["".join(packed["pieces"][i] for i in itertools.accumulate(steps)) for steps in packed["frames"]]
     return pages, packed["alts"]
 
 
 @pytest.mark.parametrize("count, room, start", [(181, 40, 53), (80, 7, 10), (301, 25, 100), (21, 6, 20), (4, 3, 1)])
-def test_positions_are_spread_over_the_whole_slider(count, room, start):
+def test_chosen_positions_are_spread_over_the_whole_slider(count, room, start):
     chosen = frames.spread(count, room, start)
     assert {0, start, count - 1} <= set(chosen) and chosen == sorted(set(chosen)) and len(chosen) <= room
     gaps = [after - before for before, after in itertools.pairwise(chosen)]
@@ -40,7 +40,7 @@ def test_positions_are_spread_over_the_whole_slider(count, room, start):
     assert frames.spread(5, 5, 2) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_drawn_stays_within_its_limits():
+def test_the_number_of_drawn_pictures_stays_within_its_limit():
     sliders = {name: widgets.IntSlider(value=value, min=0, max=100) for name, value in (("a", 50), ("b", 3))}
     ways = {name: frames.positions(control) for name, control in sliders.items()}
     chosen = frames.thinned({**ways, "two": frames.Positions([0, 1], ["no", "yes"], 0)}, 64)
@@ -51,8 +51,8 @@ def test_what_is_drawn_stays_within_its_limits():
     assert many == sorted(many, reverse=True) and 1 < math.prod(many) <= frames.STATES and len(many) == 20
 
 
-def kept(size: int) -> int:
-    """How many pictures of two sliders with forty places are kept, where each has `size` bytes of its own."""
+def number_kept(size: int) -> int:
+    """The number of pictures kept for two sliders of forty positions, if each picture has `size` bytes of its own."""
     noise = random.Random(0)
     sliders = {name: widgets.IntSlider(value=5, min=1, max=40) for name in "ab"}
     explorer = frames.drawn(lambda a, b: f"<p>{a} {b} {noise.randbytes(size // 2).hex()}</p>", sliders)
@@ -60,12 +60,12 @@ def kept(size: int) -> int:
     return len(unpacked(explorer["data"])[0])
 
 
-def test_light_pictures_are_many_and_heavy_ones_few():
-    assert frames.FEW < 200 < kept(10) <= frames.STATES
-    assert kept(20_000) <= frames.FEW
+def test_more_pictures_are_kept_when_they_are_small():
+    assert frames.FEW < 200 < number_kept(10) <= frames.STATES
+    assert number_kept(20_000) <= frames.FEW
 
 
-def test_one_slider_alone_keeps_all_its_positions():
+def test_a_single_slider_keeps_all_its_positions():
     slider = widgets.FloatLogSlider(value=4.9, base=10, min=-1, max=2, step=0.01)
     explorer = frames.drawn(lambda t: f"<p>{t:.3f}</p>", {"t": slider})
     assert not explorer["coarse"] and len(explorer["controls"][0]["labels"]) == 301
@@ -84,7 +84,7 @@ def test_a_heat_map_keeps_its_pixels_in_fewer_bytes():
     shown = np.array(Image.open(io.BytesIO(base64.b64decode(lighter))).convert("RGBA"))
     assert (shown == pixels).all() and len(lighter) < 0.7 * len(coded(pixels))
     pixels[0, 0, 3] = 100
-    assert frames._with_palette(coded(pixels)) == coded(pixels)  # one that something shines through
+    assert frames._with_palette(coded(pixels)) == coded(pixels)  # a transparent image stays as it is
     many = noise.integers(0, 256, (90, 120, 4), dtype=np.uint8) | np.array([0, 0, 0, 255], dtype=np.uint8)
     assert frames._with_palette(coded(many)) == coded(many)
 
@@ -105,7 +105,7 @@ def test_each_control_keeps_its_values_and_their_names():
     assert choice.values == ["a", "b"] and choice.start == 1 and choice.typed
 
 
-def test_the_pictures_are_those_of_the_notebook(monkeypatch):
+def test_the_pictures_equal_those_of_the_notebook(monkeypatch):
     monkeypatch.setattr(frames, "STATES", 12)
     explorer = caught(masking, masking.masks)
     controls = {one["name"]: one for one in explorer["controls"]}
@@ -132,7 +132,7 @@ def test_a_box_with_suggestions_is_a_choice_of_sentences(monkeypatch):
     assert any("pizza has no id" in alt for alt in unpacked(explorer["data"])[1])
 
 
-def test_what_is_no_picture_travels_as_it_is():
+def test_html_without_a_picture_is_kept_unchanged():
     slider = widgets.SelectionSlider(options=["a", "b", "c"], value="b", description="letter")
     explorer = frames.drawn(lambda letter: f"<p>{letter} &amp; more</p>", {"letter": slider})
     assert explorer["first"] == "<p>b &amp; more</p>"

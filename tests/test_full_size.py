@@ -1,4 +1,4 @@
-"""Lesson 12's full-size run at a tiny size: fused attention, dropout, checkpoints, early stopping, and its text."""
+"""Lesson 12's full-size run at a tiny size: fused attention, dropout, checkpoints, early stopping and its text."""
 
 import dataclasses
 import sys
@@ -22,7 +22,7 @@ def text(tmp_path):
 
 
 @pytest.mark.parametrize("gpt", [GPT, stand_ins.GPT])
-def test_fused_attention_computes_what_the_written_one_does(gpt):
+def test_fused_attention_equals_the_hand_written_one(gpt):
     torch.manual_seed(0)
     model, ids = gpt(20, 16, 16, 2, 2).eval(), torch.randint(20, (3, 16))
     with torch.no_grad():
@@ -32,24 +32,24 @@ def test_fused_attention_computes_what_the_written_one_does(gpt):
         torch.testing.assert_close(model(ids), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_prepared_blocks_begin_as_the_identity_and_drop_values_in_training_alone():
+def test_prepared_blocks_start_as_the_identity_and_use_dropout_only_in_training():
     model, ids = full_size.prepare(GPT(20, 16, 16, 2, 2), dropout=0.5), torch.randint(20, (3, 16))
     with torch.no_grad():
         plain = model.unembed(model.norm(model.tokens.eval()(ids)))
         torch.testing.assert_close(model.eval()(ids), plain)
         assert not torch.allclose(model.train()(ids), plain, atol=1e-2)
         for block in model.blocks:
-            torch.nn.init.normal_(block.attention.W_o.weight)  # so that the dropout inside counts
+            torch.nn.init.normal_(block.attention.W_o.weight)  # so that the dropout inside the block has an effect
         assert torch.equal(model.eval()(ids), model(ids)) and not torch.allclose(model(ids), plain, atol=1e-2)
 
 
 class Lost(Exception):
-    """The runtime is gone."""
+    """Simulates the loss of a runtime."""
 
 
-def test_a_lost_run_continues_as_if_nothing_had_happened(text, tmp_path, monkeypatch, capsys):
-    recipe = dataclasses.replace(TINY, dropout=0.0)  # its mask comes from torch's global generator
-    whole, run = full_size.train(GPT, text, recipe, CPU, str(tmp_path / ".."))
+def test_an_interrupted_run_continues_with_identical_results(text, tmp_path, monkeypatch, capsys):
+    recipe = dataclasses.replace(TINY, dropout=0.0)  # a dropout mask would come from torch's global generator
+    uninterrupted, run = full_size.train(GPT, text, recipe, CPU, str(tmp_path / ".."))
     evaluate = full_size.Training.evaluate
 
     def lose(training):
@@ -64,10 +64,10 @@ def test_a_lost_run_continues_as_if_nothing_had_happened(text, tmp_path, monkeyp
     again, continued = full_size.train(GPT, text, recipe, CPU, str(tmp_path))
     assert "continues at step 4" in capsys.readouterr().out
     assert continued.validation == run.validation and continued.samples == run.samples
-    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(uninterrupted.parameters(), again.parameters(), strict=True))
 
 
-def test_the_batches_are_the_same_whatever_the_default_device_is(text, tmp_path):
+def test_batches_do_not_depend_on_the_default_device(text, tmp_path):
     training = full_size.Training(GPT(20, 16, 16, 2, 2), text, TINY, CPU, tmp_path / "full_size.pt")
     expected = training.batch(text.train, 3, torch.Generator().manual_seed(0))
     with torch.device("meta"):
@@ -76,7 +76,7 @@ def test_the_batches_are_the_same_whatever_the_default_device_is(text, tmp_path)
 
 
 @pytest.mark.parametrize("which", ["forward", "backward"])
-def test_a_compiler_that_fails_in_either_pass_is_left_out(which, text, tmp_path, capsys):
+def test_training_goes_on_uncompiled_if_torch_compile_fails(which, text, tmp_path, capsys):
     def fail(_):
         raise RuntimeError("no compiler")
 
@@ -92,7 +92,7 @@ def test_a_compiler_that_fails_in_either_pass_is_left_out(which, text, tmp_path,
 
 
 @pytest.mark.parametrize("what", ["damaged", "another recipe"])
-def test_a_file_that_does_not_fit_is_replaced(what, text, tmp_path, capsys):
+def test_a_checkpoint_that_does_not_fit_is_replaced(what, text, tmp_path, capsys):
     if what == "damaged":
         (tmp_path / "full_size.pt").write_bytes(b"PK nothing")
     else:
@@ -122,11 +122,11 @@ def test_the_recipe_is_nanogpts_size_on_a_gpu_and_a_quarter_of_it_on_a_cpu():
     assert 10e6 < sizes[0] < 11e6 and sizes[1] / sizes[0] == pytest.approx(0.25, abs=0.01)
     stored = full_size.stored_run()
     assert stored.recipe == full_size.QUARTER and stored.parameters == sizes[1]
-    assert stored.validation == sorted(stored.validation, reverse=True)  # as the lesson says of it
+    assert stored.validation == sorted(stored.validation, reverse=True)  # as the lesson says
     assert stored.validation[-1] - stored.training[-1] == pytest.approx(0.3, abs=0.05)
 
 
-def test_shakespeare_is_kept_only_whole_and_its_lack_is_no_error(tmp_path, monkeypatch, capsys):
+def test_shakespeare_is_saved_only_if_complete_and_may_be_missing(tmp_path, monkeypatch, capsys):
     def offline():
         raise OSError("no network")
 

@@ -1,4 +1,4 @@
-"""Nothing of the course's own depends on the state of the global generator, or leaves it in another."""
+"""The course's own code neither depends on the state of the global random generators nor changes it."""
 
 import random
 
@@ -19,16 +19,16 @@ def states():
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_a_reference_is_the_same_in_any_state_and_leaves_it(lesson):
+def test_a_reference_neither_depends_on_the_global_generators_nor_changes_them(lesson):
     names = answers(lesson)
     for key in load_keys(lesson).values():
         if key.kind == "quiz" or key.metric or key.name not in names:
             continue
-        told = []
+        outputs = []
         for seed in (0, 7):
             torch.manual_seed(seed), np.random.seed(seed), random.seed(seed)
             before = states()
-            seen = observe_all(names[key.name], key.cases[:2], key.facts)
+            observations = observe_all(names[key.name], key.cases[:2], key.facts)
             assert states() == before, key.name
-            told.append([repr(one.output) for one in seen])
-        assert told[0] == told[1], key.name
+            outputs.append([repr(one.output) for one in observations])
+        assert outputs[0] == outputs[1], key.name

@@ -1,6 +1,6 @@
-"""What needs a GPU: `make test-gpu`. COURSE_GPU names another device, so COURSE_GPU=cpu tries the tests themselves.
+"""Tests that need a GPU: `make test-gpu`. COURSE_GPU=cpu runs them on the CPU, to try the tests themselves.
 
-Every answer through the check and every solved lesson, with the GPU as torch's default device and without.
+Every answer is checked, and every solved lesson runs, with the GPU as torch's default device and without.
 """
 
 import os
@@ -65,17 +65,17 @@ def test_right_answers_pass_with_the_gpu_as_default_device(lesson):
     assert verdicts and not refused, "\n".join(refused)
 
 
-def test_full_size_trains_and_continues_compiled_and_in_mixed_precision(tmp_path, capsys):
+def test_the_full_size_run_trains_and_continues_compiled_and_in_mixed_precision(tmp_path, capsys):
     text = real_text(length=20_000)
     recipe = full_size.Recipe(**SMALL, look_every=10)
     full_size.train(GPT, text, recipe, DEVICE, str(tmp_path))
     model, run = full_size.train(GPT, text, recipe, DEVICE, str(tmp_path))
-    said = capsys.readouterr().out
-    assert "continues at step 20" in said and "does not work here" not in said
+    output = capsys.readouterr().out
+    assert "continues at step 20" in output and "does not work here" not in output
     assert run.validation[-1] < run.validation[0] and next(model.parameters()).device.type == DEVICE.type
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_race_on_the_card_runs(name):
+def test_a_variant_of_the_gpu_benchmark_trains(name):
     variant = replace(VARIANTS[name], recipe=replace(VARIANTS[name].recipe, **SMALL))
     assert trained(variant, real_text(length=20_000), 1, DEVICE)["best"] < 6

@@ -1,4 +1,4 @@
-"""Grading by hand on a page in the browser: what it shows, what it saves, and whom it serves."""
+"""Grading by hand on a page in the browser: what it shows, what it saves, and which requests it serves."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ SAID = "names no assumption"
 
 @pytest.fixture
 def handed_in(folders, lesson):
-    """Two answers, a blank one, and a submission that nobody can read."""
+    """A graded class: two written answers, a blank one, and an unreadable submission."""
     for student in ("ada", "ben"):
         hand_in(folders, lesson, student, answers(lesson, written_1=f"Because of **{student}** and $d_k$."))
     hand_in(folders, lesson, "cem", {})
@@ -36,7 +36,7 @@ def change(folders, student: str, points, comment: str = "") -> None:
     save(folders, LESSON, "written_1", {"student": student, "points": points, "comment": comment, "digest": digest})
 
 
-def test_the_question_with_all_its_answers_and_the_marking_scheme(handed_in):
+def test_the_question_has_all_its_answers_and_the_marking_scheme(handed_in):
     question = read_question(handed_in, LESSON)
     assert [one.student for one in question.answers] == ["ada", "ben"]
     assert (question.worth, question.blank, question.unread) == (15, 1, 1)
@@ -45,7 +45,7 @@ def test_the_question_with_all_its_answers_and_the_marking_scheme(handed_in):
 
 
 @pytest.mark.parametrize("path", sorted(lab.ROOT.glob("solutions/*/[01]?_*.py")), ids=lambda path: path.stem)
-def test_every_marking_scheme_has_items_that_add_up(path):
+def test_the_items_of_every_marking_scheme_add_up_to_its_points(path):
     cells = re.split(r"\n# %%", path.read_text(encoding="utf-8"))
     for cell in (cell for cell in cells if 'nbgrader={"written":' in cell.partition("\n")[0]):
         items = scheme_items(re.sub("(?m)^# ?", "", cell), 15)
@@ -53,7 +53,7 @@ def test_every_marking_scheme_has_items_that_add_up(path):
         assert all(8 < len(item.text) < 250 for item in items), items
 
 
-def test_an_emptied_answer_is_none_and_waits_for_nobody(folders, lesson):
+def test_an_empty_answer_gets_no_points_and_needs_no_grading(folders, lesson):
     for student, text in (("ada", " \n"), ("ben", "Because.")):
         hand_in(folders, lesson, student, answers(lesson, written_1=text))
     grade(folders)
@@ -62,27 +62,25 @@ def test_an_emptied_answer_is_none_and_waits_for_nobody(folders, lesson):
     assert table(folders)["ada"]["status"] == "graded" and table(folders)["ada"]["written_1"] == "0"
 
 
-def test_a_page_shows_names_or_hides_them_with_the_ids(handed_in):
+def test_a_page_shows_names_or_hides_both_names_and_ids(handed_in):
     with open_gradebook(handed_in) as gradebook:
         gradebook.update_or_create_student("ada", first_name="Grace", last_name="Zuse")
     question = read_question(handed_in, LESSON)
-    assert [one.called for one in question.answers] == ["ben", "Grace Zuse (ada)"]  # nobody's last name is before Z
+    assert [one.called for one in question.answers] == ["ben", "Grace Zuse (ada)"]  # sorted by last name
     assert "Grace Zuse (ada)" in as_page(question)[0]
     with serving(handed_in, LESSON, anonymous=True) as (server, address):
         page, _ = server.page()
-        shown = page.replace("<strong>ada</strong>", "").replace(
-            "<strong>ben</strong>", ""
-        )  # what they wrote themselves
+        shown = re.sub("<strong>(ada|ben)</strong>", "", page)  # without the answers' own text
         assert "Answer 1" in shown and not re.search(r"Grace|Zuse|\b(ada|ben)\b", shown)
         data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
         for one in data["answers"]:
             body = json.dumps({"student": one["student"], "points": 7, "comment": "", "digest": one["digest"]})
-            assert asked(server, "POST", f"/{server.token}/written_1", body) == 200
-        assert asked(server, "POST", f"/{server.token}/written_1", body.replace(one["student"], "ada")) == 400
+            assert status_of(server, "POST", f"/{server.token}/written_1", body) == 200
+        assert status_of(server, "POST", f"/{server.token}/written_1", body.replace(one["student"], "ada")) == 400
     assert recorded(handed_in, "ada", "written_1")[0] == recorded(handed_in, "ben", "written_1")[0] == 7
 
 
-def test_points_and_comments_are_nbgraders_own(handed_in):
+def test_points_and_comments_are_stored_in_nbgraders_gradebook(handed_in):
     change(handed_in, "ada", 12.5, f"{SAID}\nwell said")
     assert recorded(handed_in, "ada", "written_1") == (12.5, None, False)
     question = read_question(handed_in, LESSON)
@@ -91,11 +89,11 @@ def test_points_and_comments_are_nbgraders_own(handed_in):
     assert table(handed_in)["ada"]["written_1"] == "12.5" and table(handed_in)["ada"]["status"] == "graded"
     page = (handed_in.feedback / "ada" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
     assert SAID in page and "12.5 of 15" in page
-    change(handed_in, "ada", None)  # taken back: it waits again
+    change(handed_in, "ada", None)  # withdrawn, so the answer waits again
     assert recorded(handed_in, "ada", "written_1") == (None, None, True)
 
 
-def test_what_makes_no_sense_is_refused(handed_in):
+def test_invalid_points_and_unknown_students_are_refused(handed_in):
     for points in (-1, 15.5, float("nan"), True, "12", [1]):
         with pytest.raises(Refused, match="from 0 to 15"):
             change(handed_in, "ada", points)
@@ -105,7 +103,7 @@ def test_what_makes_no_sense_is_refused(handed_in):
     assert recorded(handed_in, "ada", "written_1") == (None, None, True)
 
 
-def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, lesson):
+def test_a_changed_answer_is_marked_and_points_for_its_old_version_are_refused(handed_in, lesson):
     read = read_question(handed_in, LESSON).answers[0]
     change(handed_in, "ada", 9, SAID)
     hand_in(handed_in, lesson, "ada", answers(lesson, written_1="Something else."))
@@ -120,33 +118,33 @@ def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, le
     assert read_question(handed_in, LESSON).answers[0].was is None and recorded(handed_in, "ada", "written_1")[0] == 11
 
 
-def test_what_is_not_there_is_one_clear_sentence(folders, capsys):
+def test_a_lesson_that_cannot_be_graded_by_hand_is_one_clear_sentence(folders, capsys):
     for name, sentence in ((LESSON, "course grade"), ("00_start_here", "no written question"), ("99", "no lesson")):
         assert main(["hand", name, "--no-browser", "--gradebook", str(folders.gradebook)]) == 2
         assert sentence in capsys.readouterr().err
 
 
-def asked(server, method: str, path: str, body: str = "", host: str | None = None) -> int:
+def status_of(server, method: str, path: str, body: str = "", host: str | None = None) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     connection.request(method, path, body, {"Host": host or server.host})
     return connection.getresponse().status
 
 
-def test_only_who_knows_the_token_is_served(handed_in):
+def test_only_requests_with_the_token_are_served(handed_in):
     with serving(handed_in, LESSON) as (server, address):
         assert server.server_address[0] == "127.0.0.1" and server.token in address
         good = json.dumps({"student": "ada", "points": 3, "comment": "", "digest": ""})
         for path in ("/", "/written_1", "/x/written_1", f"/{server.token[:-1]}/", "//", "/%C3%A9"):
-            assert asked(server, "GET", path) == asked(server, "POST", path, good) == 404
-        assert asked(server, "GET", f"/{server.token}/", host="evil.example") == 404  # a name that leads to 127.0.0.1
-        assert asked(server, "GET", f"/{server.token}/") == 200
+            assert status_of(server, "GET", path) == status_of(server, "POST", path, good) == 404
+        assert status_of(server, "GET", f"/{server.token}/", host="evil.example") == 404  # another host name
+        assert status_of(server, "GET", f"/{server.token}/") == 200
         for body in ("", "[]", "{", "x" * 200_000):
-            assert asked(server, "POST", f"/{server.token}/written_1", body) == 400
+            assert status_of(server, "POST", f"/{server.token}/written_1", body) == 400
         assert not server.done.is_set() and recorded(handed_in, "ada", "written_1")[0] is None
 
 
 @pytest.mark.full
-def test_items_and_reasons_carry_points_and_the_last_mark_is_left_alone(handed_in):
+def test_items_and_reasons_set_the_points_of_an_answer(handed_in):
     first = read_question(handed_in, LESSON).items[0]
     with serving(handed_in, LESSON) as (server, address), lab.browser() as page:
         page.goto(address)
@@ -168,16 +166,16 @@ def test_items_and_reasons_carry_points_and_the_last_mark_is_left_alone(handed_i
         page.keyboard.press("Escape")
         page.keyboard.press("Control+a")
         page.keyboard.press("Delete")
-        page.keyboard.press("a")  # the first's reason, from full points down
+        page.keyboard.press("a")  # the reason of the first answer, subtracted from full points
         assert points.input_value() == "14"
         page.keyboard.press("Enter")
         page.locator("#all").wait_for()
         assert "All answers are graded. Press Done." in page.locator("header").inner_text()
-        page.keyboard.type("12")  # belongs to no answer any more
+        page.keyboard.type("12")  # no answer is selected any more
         assert [box.input_value() for box in page.locator(".points").all()] == ["4.5", "14"]
         page.keyboard.press("ArrowUp")
         page.keyboard.type("5")
-        assert page.locator(".points").nth(1).input_value() == "5"  # in place of 14, not behind it
+        assert page.locator(".points").nth(1).input_value() == "5"  # replaces 14 and is not appended to it
         page.reload()
         assert items.count() == 0 and page.locator(".items input").nth(0).input_value() == "3"
         assert page.locator("textarea").nth(0).input_value() == "−1: too long"
@@ -188,7 +186,7 @@ def test_items_and_reasons_carry_points_and_the_last_mark_is_left_alone(handed_i
 
 
 @pytest.mark.full
-def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):
+def test_a_class_can_be_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):
     hand_in(handed_in, lesson, "eve", answers(lesson, written_1=HOSTILE))
     grade(handed_in)
     opened, there = [], threading.Event()
@@ -204,7 +202,7 @@ def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, cap
         page.expose_function("hit", lambda *number: hits.append(number))
         page.goto(opened[0])
         assert page.locator("#count").inner_text() == "0 of 3 graded"
-        page.keyboard.type("12.5")  # the first that waits is ready for its points
+        page.keyboard.type("12.5")  # the first ungraded answer has the focus
         page.keyboard.press("c")
         page.keyboard.type(SAID)
         page.keyboard.press("Escape")
@@ -214,7 +212,7 @@ def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, cap
         page.keyboard.press("Enter")
         assert "from 0 to 15" in page.locator(".now .said").inner_text()
         page.keyboard.press("Backspace")
-        page.keyboard.press("a")  # the reason of the first, not typed again
+        page.keyboard.press("a")  # the reason of the first answer, without typing it again
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.getElementById('count').textContent.startsWith('2')")
         assert page.evaluate(LIVE) == [] and hits == []
@@ -228,4 +226,4 @@ def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, cap
     points = {one.student: (one.points, one.comment) for one in read_question(handed_in, LESSON).answers}
     assert points == {"ada": (12.5, SAID), "ben": (9, SAID), "eve": (None, "")}
     assert table(handed_in)["ben"]["written_1"] == "9"
-    assert "97.5" in handed_in.report(LESSON, "csv").read_text(encoding="utf-8")  # written anew at the end
+    assert "97.5" in handed_in.report(LESSON, "csv").read_text(encoding="utf-8")  # the report is rewritten at the end

@@ -1,4 +1,4 @@
-"""In the grader as at home: another device, switches left on and imports cost no points."""
+"""In the grader, too, a missing GPU, switches that were left on, and slow imports cost no points."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def judged(judge, *sources):
 
 
 def some(sources: dict[str, str]) -> list:
-    """Each as a parameter, by its name; every second one is for `make test-all`."""
+    """The sources as parameters with their names as ids. Every second one runs only in `make test-all`."""
     return [
         pytest.param(source, id=name, marks=pytest.mark.full if number % 2 else ())
         for number, (name, source) in enumerate(sources.items())
@@ -44,7 +44,7 @@ LEFT_ON = {
 
 
 @pytest.mark.parametrize("source", some(LEFT_ON))
-def test_what_was_left_on_costs_nothing(judge, source):
+def test_a_switch_that_was_left_on_costs_no_points_in_the_grader(judge, source):
     verdict = judged(judge, source, RIGHT).verdicts["scaled_scores"]
     assert verdict.passed, verdict.message
 
@@ -53,11 +53,11 @@ ON_A_GPU = {
     "in the answer": "def scaled_scores(Q, K):\n    device = 'cuda'\n    Q, K = Q.to(device), K.to(device)\n"
     "    return (Q @ K.mT / Q.size(-1) ** 0.5).cpu()",
     "by its method": "def scaled_scores(Q, K):\n    return (Q.cuda() @ K.cuda().mT / Q.size(-1) ** 0.5).to(Q.device)",
-    "above it": "device = torch.device('cuda:0')\nscale = torch.ones(1, device=device)\n"
+    "above the answer": "device = torch.device('cuda:0')\nscale = torch.ones(1, device=device)\n"
     "def scaled_scores(Q, K):\n    return (Q.to(device) @ K.to(device).mT * scale.to(Q) / Q.size(-1) ** 0.5).cpu()",
-    "of an Apple": "device = 'mps'\ndef scaled_scores(Q, K):\n"
+    "Apple's": "device = 'mps'\ndef scaled_scores(Q, K):\n"
     "    return (Q.to(device) @ K.to(device).mT / Q.size(-1) ** 0.5).to('cpu')",
-    "of an Intel": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
+    "Intel's": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
     "by the calls of its module": "torch.cuda.synchronize()\ntimer = torch.cuda.Event(enable_timing=True)\n"
     "print(f'{timer.elapsed_time(timer):.1f}', torch.cuda.get_device_properties(0).total_memory / 1e9)\n"
     "major, minor = torch.cuda.get_device_capability()\nwith torch.cuda.stream(torch.cuda.Stream()):\n    pass\n"
@@ -70,7 +70,7 @@ ON_A_GPU = {
 
 
 @pytest.mark.parametrize("source", some(ON_A_GPU))
-def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
+def test_a_missing_device_is_replaced_by_the_cpu_and_flagged(judge, source):
     graded = judged(judge, source)
     assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message
     assert [flag for flag in graded.flags if "which is not available, so it ran on the CPU" in flag]
@@ -86,7 +86,7 @@ def test_an_error_of_torchs_names_the_learners_line_and_nothing_of_the_graders(j
     assert "line 2" in str(shown["traceback"]) and "devices.py" not in str(shown["traceback"])
 
 
-def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(judge):
+def test_seeding_a_missing_device_is_not_flagged_and_using_it_is(judge):
     seeds = "torch.manual_seed(3)\ntorch.cuda.manual_seed_all(3)\ntorch.backends.cudnn.deterministic = True\n"
     seeds += "with torch.random.fork_rng():\n    torch.rand(2)"
     graded = judged(judge, seeds, RIGHT)
@@ -97,14 +97,14 @@ def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(jud
     assert "asks for the device mps, which" in flag
 
 
-@pytest.mark.parametrize("asked", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
-def test_who_asks_first_whether_it_is_there_has_no_flag(judge, asked):
-    kind = "mps" if "mps" in asked else "cuda"
-    graded = judged(judge, f'device = "{kind}" if {asked} else "cpu"\n' + RIGHT)
+@pytest.mark.parametrize("test", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
+def test_code_that_first_asks_whether_a_device_exists_is_not_flagged(judge, test):
+    kind = "mps" if "mps" in test else "cuda"
+    graded = judged(judge, f'device = "{kind}" if {test} else "cpu"\n' + RIGHT)
     assert graded.verdicts["scaled_scores"].passed and graded.flags == []
 
 
-def test_what_imports_torchs_compiler_is_in_time(judge):
+def test_an_answer_that_imports_torchs_compiler_stays_within_the_time_limit(judge):
     answer = (
         "from torch.utils.flop_counter import FlopCounterMode\ndef scaled_scores(Q, K):\n"
         "    with FlopCounterMode(display=False):\n        found = Q @ K.mT\n"
@@ -114,7 +114,7 @@ def test_what_imports_torchs_compiler_is_in_time(judge):
     assert found.verdicts["scaled_scores"].passed and not found.errors and found.flags == []
 
 
-def test_an_object_in_place_of_a_class_is_named(judge):
-    made = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
-    verdict = judged(judge, made).verdicts["scaled_scores"]
+def test_an_instance_in_place_of_its_class_is_named_in_the_message(judge):
+    source = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
+    verdict = judged(judge, source).verdicts["scaled_scores"]
     assert "an object that scaled_scores made" in verdict.message and verdict.points == 0

@@ -1,9 +1,8 @@
-"""Whatever goes wrong with one submission, that one waits for a person with a sentence and all others are graded."""
+"""If anything goes wrong with one submission, it waits for a person with a sentence, and all others are graded."""
 
 import errno
 import json
 import os
-import shutil
 import time
 from types import SimpleNamespace
 
@@ -21,12 +20,10 @@ from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
 from helpers.grading.submission import Submission, SubmissionReport
 from tests.sample_class import grade_id, hand_in
-from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
+from tests.test_grading import LESSON, full_answers, nbgrader, needs_bubblewrap, points, recorded, scores
 from tests.test_regrade import FullPoints
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 
 
 def added(kind, source, **more):
@@ -72,7 +69,7 @@ class Odd(Exception, metaclass=Meta):
     def __str__(self):
         return "\\ud800" * 1_000_000
 """
-# What a learner's code may do to the names of its exceptions, of types and of Python's own functions.
+# Code that tampers with the names of its exceptions, of types and of Python's own functions.
 PATCHES = [
     PATCHED + "raise Odd",
     PATCHED + "Odd()",
@@ -80,7 +77,7 @@ PATCHES = [
     "class Where(SyntaxError):\n    lineno = msg = filename = property(lambda self: self)\nraise Where('x')",
     "__name__ = '\\ud800'\nimport builtins\nbuiltins.len = builtins.str = builtins.type = lambda *a: '\\ud800'\n1 / 0",
 ]
-# Every reply of its process tells of an error of 3 MB.
+# Makes every reply of the learner's process report an error of 3 MB.
 FORGED = """
 import sys
 frame = sys._getframe()
@@ -97,7 +94,7 @@ SHOWN = "from IPython.display import HTML, display\ndisplay(HTML({!r}))"
 DEEP = "<ul><li>" * 20_000
 STYLED = "<div style='width:" + "(" * 5000 + "'>x</div>"
 LINKS = "[x](javascript:alert(1)) [y][z] $\\href{javascript:alert(2)}{x}$\n\n[z]: data:text/html;base64,AAAA"
-# name -> an edit of honest cells; None: all that is handed in is odd. All are paid in full, but for what is named.
+# name -> an edit of an honest submission's cells. None of them costs a point.
 ODD = {
     "surrogates": at_the_end(added("code", SURROGATE), added("markdown", "x", attachments={"\ud800.png": {"a": 1}})),
     "huge error": at_the_end(added("code", HUGE)),
@@ -114,7 +111,7 @@ ODD = {
 
 @pytest.fixture(scope="module")
 def batch(lesson, tmp_path_factory):
-    """Odd submissions with an honest one before and after, graded at once: the folders and the outcome."""
+    """Odd submissions with an honest one before and after, graded together: (folders, config, outcome)."""
     folders, config = load(tmp_path_factory.mktemp("odd"))
     hand_in(folders, lesson, "00 honest", full_answers(lesson, {}))
     for name, edit in ODD.items():
@@ -122,8 +119,8 @@ def batch(lesson, tmp_path_factory):
         if name.startswith("written"):
             del answers["written_1"]
         hand_in(folders, lesson, name, answers, edit)
-    mine = "from my_dots import dots\ndef scaled_scores(Q, K):\n    return dots(Q, K) / K.shape[-1] ** 0.5"
-    hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": mine}))
+    answer = "from my_dots import dots\ndef scaled_scores(Q, K):\n    return dots(Q, K) / K.shape[-1] ** 0.5"
+    hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": answer}))
     beside = folders.submitted / "helper beside" / LESSON / "my_dots.py"
     beside.write_text("def dots(Q, K):\n    return Q @ K.transpose(-2, -1)\n")
     hand_in(folders, lesson, "patched answer", full_answers(lesson, {"head_scores": RAISES_PATCHED}))
@@ -136,7 +133,7 @@ def batch(lesson, tmp_path_factory):
 
 
 @pytest.mark.full
-def test_all_others_are_graded_as_ever(batch, lesson):
+def test_odd_submissions_cost_no_other_answer_a_point(batch, lesson):
     found = scores(batch[0])
     for name in ("00 honest", *ODD, "helper beside", "zz honest"):
         assert found[name] == points(lesson), name
@@ -146,7 +143,7 @@ def test_all_others_are_graded_as_ever(batch, lesson):
 
 
 @pytest.mark.full
-def test_each_odd_one_has_a_sentence(batch):
+def test_each_unreadable_submission_has_a_short_printable_sentence(batch):
     problems = {result.student: result.problem for result in batch[2].results if result.problem}
     assert len(problems) == 7
     assert "was not read: it is a folder. " in problems["a folder"]
@@ -159,7 +156,7 @@ def test_each_odd_one_has_a_sentence(batch):
 
 
 @pytest.mark.full
-def test_written_answers_are_found_or_wait(batch):
+def test_misplaced_written_answers_are_found_or_wait_for_a_person(batch):
     found = recorded(batch[0])
     flags = {result.student: " ".join(result.flags) for result in batch[2].results}
     for name in ODD:
@@ -174,13 +171,13 @@ def test_written_answers_are_found_or_wait(batch):
 
 
 @pytest.mark.full
-def test_a_module_of_ones_own_goes_along_and_is_flagged(batch):
+def test_a_learners_own_module_beside_the_notebook_is_used_and_flagged(batch):
     flags = {result.student: result.flags for result in batch[2].results}
     assert flags["helper beside"] == ["my_dots.py was handed in with the notebook and used"]
 
 
 @pytest.mark.full
-def test_no_link_of_theirs_is_live_in_their_feedback(batch):
+def test_no_link_or_script_of_a_learner_is_live_in_the_feedback(batch):
     folders = batch[0]
     assert nbgrader("generate_feedback", LESSON, "--student", "links", gradebook=folders.gradebook).returncode == 0
     page = (folders.feedback / "links" / LESSON / f"{LESSON}.html").read_text()
@@ -189,29 +186,29 @@ def test_no_link_of_theirs_is_live_in_their_feedback(batch):
 
 
 @pytest.mark.full
-def test_the_pages_stay_small(batch):
+def test_autograded_notebooks_stay_small(batch):
     for name in (*ODD, "patched answer"):
         assert batch[0].autograded_notebook(LESSON, name).stat().st_size < 1_500_000, name
 
 
-def test_names_that_can_be_students(monkeypatch):
+def test_ordinary_names_can_be_students_and_patterns_cannot():
     assert [name_problem(name) for name in ("ada", "Zoë O'Neill", "学生 1", "a@b.example")] == [None] * 4
-    assert all(name_problem(name) for name in ("a[1]", "a*", "<b>"))  # nbgrader takes the first two for patterns
+    assert all(name_problem(name) for name in ("a[1]", "a*", "<b>"))  # nbgrader would read the first two as patterns
 
 
 # The record and the disk.
 
 
 @pytest.fixture
-def one(lesson, tmp_path):
+def class_of_three(lesson, tmp_path):
     folders, config = load(tmp_path)
     for student in ("a", "b", "c"):
         hand_in(folders, lesson, student, full_answers(lesson, {}))
     return folders, config
 
 
-def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
-    folders, config = one
+def test_a_submission_that_cannot_be_recorded_waits_and_the_others_are_graded(class_of_three, lesson, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write = Recorder._write_gradebook
 
@@ -227,31 +224,31 @@ def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, mo
     assert set(scores(folders)) == {"a", "b", "c"} and recorded(folders)["b"]["written_1"][2]
 
 
-def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
-    folders, config = one
-    asked = []
+def test_a_slow_submission_waits_until_the_others_are_recorded(class_of_three, monkeypatch):
+    folders, config = class_of_three
+    calls = []
 
     class Slow(FullPoints):
         def judge(self, submissions, release, on_judged, hurried):
-            for one in submissions:
-                asked.append((one.student, hurried))
+            for submission in submissions:
+                calls.append((submission.student, hurried))
                 until = time.monotonic() + 20
                 while not hurried and "c" not in recorded(folders) and time.monotonic() < until:
-                    time.sleep(0.05)  # the others are recorded while these are judged
+                    time.sleep(0.05)  # the main process records the others meanwhile
                 assert hurried or "c" in recorded(folders)
-                if one.student == "c" or not hurried:
-                    yield one, self.graded(one, release)
+                if submission.student == "c" or not hurried:
+                    yield submission, self.graded(submission, release)
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
     outcome = grade_lesson(folders, LESSON, config=config)
-    assert asked == [("a", True), ("b", True), ("c", True), ("a", False), ("b", False)]
+    assert calls == [("a", True), ("b", True), ("c", True), ("a", False), ("b", False)]
     assert (outcome.new, sorted(recorded(folders))) == (3, ["a", "b", "c"])
-    asked.clear()
+    calls.clear()
     grade_lesson(folders, LESSON, ["a"], GradingOptions(force=True), config)
-    assert [hurried for _, hurried in asked] == [False]  # for one alone nobody waits
+    assert [hurried for _, hurried in calls] == [False]  # a single submission has all the time at once
 
 
-def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(monkeypatch):
+def test_a_slow_submission_counts_only_if_its_judge_is_sound_afterwards(monkeypatch):
     def broken(judge):
         raise GraderBroken("the reference solution scored 0")
 
@@ -266,8 +263,8 @@ def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(
         list(pool.judge([Submission("a", LESSON, [], "")], None, print, hurried=False))
 
 
-def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
-    folders, config = one
+def test_the_gradebook_never_contains_half_a_submission(class_of_three, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     monkeypatch.setattr("nbgrader.utils.determine_grade", lambda cell: 1 / 0)
     outcome = grade_lesson(folders, LESSON, config=config)
@@ -275,26 +272,26 @@ def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
     assert scores(folders) == {}
 
 
-@pytest.mark.parametrize("count, told", [(1, "1 submission takes long"), (2, "2 submissions take long")])
-def test_how_many_take_long_is_told_in_good_english(capsys, count, told):
+@pytest.mark.parametrize("count, message", [(1, "1 submission takes long"), (2, "2 submissions take long")])
+def test_the_number_of_slow_submissions_is_reported_with_its_plural(capsys, count, message):
     ProgressBar(LESSON).slow(count)
-    assert capsys.readouterr().out.startswith(told)
+    assert capsys.readouterr().out.startswith(message)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
-def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one, monkeypatch, capsys, code):
+def test_a_full_or_read_only_disk_is_reported_in_one_sentence_before_judging(class_of_three, monkeypatch, capsys, code):
     def full(*arguments, **named):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr("helpers.grading.batch.tempfile.TemporaryFile", full)
     monkeypatch.setattr("helpers.grading.batch.Pool", None)
-    assert main(["grade", LESSON, "--gradebook", str(one[0].gradebook)]) == 2
-    told = capsys.readouterr().err
-    assert os.strerror(code) in told and "nothing was graded" in told and len(told.splitlines()) == 1
+    assert main(["grade", LESSON, "--gradebook", str(class_of_three[0].gradebook)]) == 2
+    message = capsys.readouterr().err
+    assert os.strerror(code) in message and "nothing was graded" in message and len(message.splitlines()) == 1
 
 
-def test_a_disk_that_fills_up_meanwhile_stops_with_a_sentence(one, monkeypatch):
-    folders, config = one
+def test_a_disk_that_fills_up_during_grading_stops_it_with_a_sentence(class_of_three, monkeypatch):
+    folders, config = class_of_three
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write, calls = Recorder._write_notebook, []
 
@@ -310,24 +307,24 @@ def test_a_disk_that_fills_up_meanwhile_stops_with_a_sentence(one, monkeypatch):
     assert folders.result(LESSON, "a").is_file() and not folders.result(LESSON, "b").is_file()
 
 
-def test_a_mistyped_gradebook_is_one_sentence_and_is_not_made(tmp_path, capsys):
+def test_a_mistyped_gradebook_is_reported_in_one_sentence_and_not_created(tmp_path, capsys):
     assert main(["grade", LESSON, "--gradebook", str(tmp_path / "gradbook")]) == 2
-    told = capsys.readouterr().err
-    assert "There is no folder" in told and len(told.splitlines()) == 1 and not (tmp_path / "gradbook").exists()
+    message = capsys.readouterr().err
+    assert "There is no folder" in message and len(message.splitlines()) == 1 and not (tmp_path / "gradbook").exists()
 
 
-def test_a_damaged_gradebook_is_one_sentence(one, capsys):
-    folders = one[0]
+def test_a_damaged_gradebook_is_reported_in_one_sentence(class_of_three, capsys):
+    folders = class_of_three[0]
     (folders.gradebook / "gradebook.db").write_bytes(b"no database at all" * 100)
     assert main(["grade", LESSON, "--gradebook", str(folders.gradebook)]) == 2
-    told = capsys.readouterr().err
-    assert "cannot be used" in told and len(told.splitlines()) == 1
+    message = capsys.readouterr().err
+    assert "cannot be used" in message and len(message.splitlines()) == 1
 
 
-def test_one_writer_for_each_gradebook_and_lesson(one):
+def test_a_lesson_of_a_gradebook_has_one_grader_at_a_time(class_of_three):
     from nbgrader.apps.api import NbGraderAPI
 
-    folders, config = one
+    folders, config = class_of_three
     with writer_lock(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
@@ -339,15 +336,15 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
         pass
 
 
-def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, monkeypatch):
-    folders, config = one
+def test_a_submission_that_the_grader_could_not_judge_is_graded_again_next_time(class_of_three, lesson, monkeypatch):
+    folders, config = class_of_three
 
     class Dying(FullPoints):
         def judge(self, submissions, release, on_judged, hurried):
-            for one, report in super().judge(submissions, release, on_judged, hurried):
-                if one.student == "b":
-                    one.problem, one.again, report = "The grader could not judge this notebook.", True, None
-                yield one, report
+            for submission, report in super().judge(submissions, release, on_judged, hurried):
+                if submission.student == "b":
+                    submission.problem, submission.again, report = "The grader could not judge this.", True, None
+                yield submission, report
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)
@@ -355,19 +352,11 @@ def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, 
     monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert (outcome.new, outcome.unchanged) == (1, 2)
-    assert scores(folders)["b"] == points(lesson, weights_jacobian=0.0) and not any(
-        result.problem for result in outcome.results
-    )  # FullPoints pays no bonus
+    assert not any(result.problem for result in outcome.results)
+    assert scores(folders)["b"] == points(lesson, weights_jacobian=0.0)  # FullPoints gives no bonus
 
 
 # Replies and files.
-
-
-def message(packed, **sizes):
-    header = json.dumps(
-        [packed, {name: sizes.get(name, 0) for name in ("float32", "float64", "int64", "bool")}]
-    ).encode()
-    return len(header).to_bytes(8, "little") + header
 
 
 @pytest.mark.parametrize(
@@ -380,28 +369,29 @@ def message(packed, **sizes):
         {"d": [["a", 1]] * 600_000},
     ],
 )
-def test_a_reply_is_bounded_before_it_is_unpacked(packed):
-    data = message(packed)
+def test_a_huge_reply_is_refused_before_it_is_unpacked(packed):
+    header = json.dumps([packed, dict.fromkeys(("float32", "float64", "int64", "bool"), 0)]).encode()
+    data = len(header).to_bytes(8, "little") + header
     began = time.process_time()
     with pytest.raises(BadTree):
         loads(data)
     assert time.process_time() - began < 2
 
 
-def test_what_is_in_a_text_is_one_value():
+def test_brackets_inside_a_text_do_not_count_as_structure():
     text = '[{,"\\' * 15_000
     assert loads(dumps({"text": text})) == {"text": text}
 
 
-def test_texts_of_a_reply_can_be_written():
+def test_lone_surrogates_in_a_reply_are_replaced():
     assert loads(dumps(["a\ud800b", {"\ud800": 1}])) == ["a?b", {"?": 1}]
 
 
-def test_a_damaged_key_says_so(tmp_path):
+def test_a_damaged_answer_key_is_reported(tmp_path):
     from helpers.checking.key import FOLDER
 
-    whole = (FOLDER / f"{LESSON}.npz").read_bytes()
-    for damaged in (b"", whole[:1000], whole[:-2000], whole[:500] + bytes(2000) + whole[2500:]):
+    content = (FOLDER / f"{LESSON}.npz").read_bytes()
+    for damaged in (b"", content[:1000], content[:-2000], content[:500] + bytes(2000) + content[2500:]):
         path = tmp_path / f"{LESSON}.npz"
         path.write_bytes(damaged)
         os.utime(path, ns=(time.time_ns(), time.time_ns()))

@@ -1,4 +1,4 @@
-"""No honest learner loses a point: odd but right submissions, each with its full points."""
+"""No honest learner loses a point, because unusual but right submissions get full points."""
 
 import dataclasses
 import os
@@ -27,14 +27,14 @@ def judge(judges):
 
 
 def cells(judge, first="", answer=None, last=""):
-    """An honest submission with a cell before and behind it, and perhaps another `attention_scores`."""
-    made = honest_cells(judge)
+    """An honest submission with one more cell at each end, and optionally another `attention_scores`."""
+    honest = honest_cells(judge)
     if answer is not None:
-        made = with_answer(made, "attention_scores", answer)
-    return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
+        honest = with_answer(honest, "attention_scores", answer)
+    return [honest[0], Cell("first", first), *honest[1:], Cell("last", last)]
 
 
-# What a notebook has at home and not here.
+# What exists where the notebook ran, but not in the grader.
 
 IMPORTS = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math"
 ONLY_AT_HOME = {
@@ -46,14 +46,14 @@ ONLY_AT_HOME = {
     "installed": ("!pip install -q of_home > /dev/null\nimport of_home\n" + IMPORTS, "ModuleNotFoundError in line 2"),
     "colab": ("from google.colab import drive\ndrive.mount('/content')\n" + IMPORTS, "ModuleNotFoundError in line 1"),
     "input": ("name = input('Your name? ')\nprint(name.title())\n" + IMPORTS, "EOFError in line 1"),
-    "a later piece": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
+    "a block of a later lesson": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
     "nothing else": ("import a_package_of_home", "ModuleNotFoundError in line 1"),
 }
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ONLY_AT_HOME)
-def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_its_first_line(judge, how):
+def test_a_failing_line_of_the_import_cell_costs_nothing_and_is_flagged(judge, how):
     source, error = ONLY_AT_HOME[how]
     made = cells(judge, "print(math.pi)" if "math" in source else "", last="torch.ones(2) @ torch.ones(2)")
     made[0] = dataclasses.replace(made[0], source=source)
@@ -64,54 +64,46 @@ def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_
     assert found.flags[0].endswith(" here; its other statements were run.")
 
 
-def test_an_annotation_of_a_package_of_home_costs_no_answer(judge):
+def test_an_annotation_from_a_missing_package_costs_no_points(judge):
     typed = "from of_home import Float\ndef attention_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n"
     found = judge.judge_cells(cells(judge, answer=typed + "\ndef also(x: Float): return x"))
     assert scores(found) == full_scores(judge) and len(found.flags) == 1, found.flags
 
 
-def test_a_cell_that_raised_at_home_too_ends_there_and_is_no_news(judge):
-    """Its answer was not defined at home either."""
+def test_a_cell_that_also_failed_in_the_notebook_ends_there_without_a_flag(judge):
+    """Then its answer was not defined in the learner's notebook either."""
     lines = "del not_there\n" + judge_answer(judge, "attention_scores")
-    for ran, points in (
-        (True, full_scores(judge)["attention_scores"]),
-        (None, full_scores(judge)["attention_scores"]),
-        (False, 0),
-    ):
-        made = [
-            dataclasses.replace(c, source=lines, ran=ran) if c.id == "attention_scores" else c for c in cells(judge)
-        ]
+    flag = "Cell attention_scores raised NameError in line 1: name 'not_there' is not defined here, though not at home"
+    for ran in (True, None, False):
+        made = [dataclasses.replace(c, ran=ran) for c in cells(judge, answer=lines)]
         found = judge.judge_cells(made)
-        assert scores(found) == full_scores(judge) | {"attention_scores": points}
-        told = (
-            "Cell attention_scores raised NameError in line 1: name 'not_there' is not defined here, though not at home"
-        )
-        assert found.flags == ([f"{told}; its other statements were run."] if ran else [])
+        assert scores(found) == full_scores(judge) | ({"attention_scores": 0} if ran is False else {})
+        assert found.flags == ([f"{flag}; its other statements were run."] if ran else [])
 
 
 def judge_answer(judge, name):
     return next(cell.source for cell in honest_cells(judge) if cell.id == name)
 
 
-def test_a_module_that_a_cell_writes_is_found_by_the_next(judge):
+def test_a_module_that_a_cell_writes_can_be_imported_by_the_next(judge):
     written = "%%writefile my_tools.py\ndef swap(K):\n    return K.transpose(-2, -1)"
     answer = "from my_tools import swap\ndef attention_scores(Q, K):\n    return Q @ swap(K)"
     found = judge.judge_cells(cells(judge, written, answer))
     assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
 
 
-def test_ones_own_data_file_is_read_or_named_in_one_sentence(judge):
+def test_a_learners_data_file_is_read_or_its_absence_flagged(judge):
     reads = "with open('notes.txt') as file:\n    factor = float(file.read())"
     answer = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
     made = cells(judge, reads, answer, last="assert factor == 2")
     found = judge.judge_cells(made, files={"notes.txt": b"2"})
     assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
     found = judge.judge_cells(made)
-    told = "Cell first raised FileNotFoundError in line 1: [Errno 2] No such file or directory: 'notes.txt' here"
-    assert (scores(found), found.flags) == (full_scores(judge), [f"{told}; its other statements were run."])
+    flag = "Cell first raised FileNotFoundError in line 1: [Errno 2] No such file or directory: 'notes.txt' here"
+    assert (scores(found), found.flags) == (full_scores(judge), [f"{flag}; its other statements were run."])
 
 
-def test_an_import_below_the_check_takes_no_partial_credit_away(judge):
+def test_an_import_below_the_check_does_not_reduce_partial_credit(judge):
     cut_off = "def attention_scores(Q, K):\n    return Q.detach() @ K.detach().transpose(-2, -1)"
     alone = scores(judge.judge_cells(cells(judge, answer=cut_off)))
     assert 0 < alone["attention_scores"] < full_scores(judge)["attention_scores"]
@@ -119,30 +111,30 @@ def test_an_import_below_the_check_takes_no_partial_credit_away(judge):
         assert scores(judge.judge_cells(cells(judge, answer=cut_off, last=below))) == alone
 
 
-# Magics in an answer cell: the judge reads which answers use which.
+# Magics in an answer cell. Without them the judge finds out which answers call which.
 
 CALLS = "def scores_of(X):\n    return attention_scores(X, X)\n"
 MAGIC = {
     "timed": "%%time\n" + CALLS,
     "timed twice": "%%capture out\n%%time\n" + CALLS,
     "timed with options": "%%timeit -n 1 -r 1\n" + CALLS,
-    "asks": CALLS + "\nattention_scores?",
-    "asks for the source": "attention_scores??\n" + CALLS,
-    "asks first": "?attention_scores\n" + CALLS,
+    "help below": CALLS + "\nattention_scores?",
+    "help with the source": "attention_scores??\n" + CALLS,
+    "help above": "?attention_scores\n" + CALLS,
     "a shell line": "!pip list > /dev/null\n" + CALLS,
-    "its output": "files = !ls\nplaces = %pwd\n" + CALLS,
+    "output of magics": "files = !ls\nplaces = %pwd\n" + CALLS,
     "a timed line": CALLS + "%time result = scores_of(3)\n%timeit -n 1 scores_of(3)",
     "a magic inside": CALLS + "for _ in range(2):\n    %time scores_of(3)\n",
 }
 
 
 @pytest.mark.parametrize("how", MAGIC)
-def test_the_judge_sees_through_magics(how):
+def test_calls_of_answers_are_found_in_cells_with_magics(how):
     pieces = TopLevel([MAGIC[how]])
     assert "attention_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
 
 
-def test_other_languages_are_not_read_as_python():
+def test_lines_of_magics_and_other_languages_are_not_read_as_python():
     assert without_magics("%%html\n<b>x</b>") == without_magics("%%bash\nls") == ""
     for goes_on in ("x = (7\n     % 3)", "x = 7 \\\n % 3", "x = '''\n%time\n!ls\n'''"):
         assert without_magics(f"{goes_on}\n%time y = 1\n!ls 'it") == f"{goes_on}\ny = 1\npass"
@@ -160,8 +152,8 @@ def attention_scores(Q, K):
 """
 
 
-def test_a_star_import_hides_nothing_that_an_answer_needs(judge):
-    """`float` is a dtype then, and `range` makes a tensor: in the grader and in the notebook Python's own are tried."""
+def test_a_star_import_hides_no_builtin_that_an_answer_needs(judge):
+    """`from torch import *` replaces `float` and `range`, so grader and notebook check also try Python's builtins."""
     found = judge.judge_cells(cells(judge, "from torch import *", STARRED))
     assert scores(found) == full_scores(judge)
     names = {}
@@ -190,14 +182,14 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
         pytest.param("from helpers.blocks import " + ", ".join(f"a{i}" for i in range(30_000)), id="imports"),
     ],
 )
-def test_long_code_is_read_in_time_that_grows_with_its_length(source):
+def test_long_code_is_analyzed_within_seconds(source):
     started = time.process_time()
     pieces = TopLevel([source, CALLS])
     assert "scores_of" in pieces.bound
     assert pieces.blocks_used("scores_of", ()) == set()
     assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
-    assert _is_prose(cell) in (True, False)
+    _is_prose(cell)  # raises no error
 
 
 FORMS = {
@@ -210,7 +202,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_wraps_an_answer_costs_nothing(judge, form):
+def test_a_wrapped_answer_gets_full_points(judge, form):
     found = judge.judge_cells(cells(judge, answer=FORMS[form]))
     assert scores(found) == full_scores(judge), (found.verdicts["attention_scores"].message, found.flags, found.errors)
 
@@ -220,7 +212,7 @@ def test_what_wraps_an_answer_costs_nothing(judge, form):
 
 @pytest.mark.full
 def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
-    """A fork of the submission shares it: it counts once."""
+    """A fork of the submission shares the tensor, so that it counts once."""
     limits = Limits(memory_bytes=1600 << 20, total_bytes=1600 << 20, processes=24, cell_seconds=20.0)
     slow = "def attention_scores(Q, K):\n    import time\n    time.sleep(0.4)\n    return Q @ K.mT"
     with Judge(LESSON, SEED, limits=limits, keys=judge.keys) as roomy:
@@ -231,7 +223,7 @@ def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
 
 
 def busy(seconds):
-    """An answer whose first call computes for so long: all calls share a time."""
+    """An answer whose first call computes for that long. All calls of a check share one time limit."""
     return (
         "rest = [True]\ndef attention_scores(Q, K):\n    import time\n    end = time.process_time() + "
         f"{seconds}\n    while rest and time.process_time() < end:\n        pass\n    rest.clear()\n    return Q @ K.mT"
@@ -240,7 +232,7 @@ def busy(seconds):
 
 @pytest.fixture
 def hasty(judge, monkeypatch):
-    """A judge that gives `attention_scores` half a second a call."""
+    """A judge that gives each call of `attention_scores` half a second."""
     key = judge.keys["attention_scores"]
     facts = dataclasses.replace(key.facts, time_limit=0.5)
     monkeypatch.setitem(judge.keys, "attention_scores", dataclasses.replace(key, facts=facts))
@@ -248,7 +240,7 @@ def hasty(judge, monkeypatch):
 
 
 @pytest.mark.full
-def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
+def test_a_slow_answer_is_given_four_times_the_limit_before_it_costs_points(hasty):
     found = hasty.judge_cells(cells(hasty, answer=busy(0.8)))
     assert (scores(found), found.flags) == (full_scores(hasty), [])
     found = hasty.judge_cells(cells(hasty, answer=busy(1000)))
@@ -266,8 +258,8 @@ def attention_scores(Q, K):
 """
 
 
-def test_a_process_that_was_ended_is_tried_once_more(judge):
-    """As by a machine that is short of memory."""
+def test_an_answer_whose_process_was_killed_is_tried_once_more(judge):
+    """For example, the system may kill it when memory is short."""
     assert scores(judge.judge_cells(cells(judge, answer=ENDED_ONCE))) == full_scores(judge)
     always = "def attention_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
     found = judge.judge_cells(cells(judge, answer=always))
@@ -276,7 +268,7 @@ def test_a_process_that_was_ended_is_tried_once_more(judge):
 
 
 @pytest.mark.full
-def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
+def test_endless_loops_are_retried_only_a_limited_number_of_times(hasty, monkeypatch):
     tried = []
     monkeypatch.setattr("helpers.grading.judge.MAX_FUTILE", 0)
     observations = Trial._observations
@@ -291,7 +283,7 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
 
 
 @pytest.mark.full
-def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
+def test_a_slow_submission_is_postponed_while_others_wait(hasty, monkeypatch):
     assert hasty.judge_cells(cells(hasty, answer=busy(1000)), hurried=True).problem == TOO_LONG
     monkeypatch.setattr("helpers.grading.judge.HURRIED", 0.5)
     waits = cells(hasty, "import time\ntime.sleep(1.5)")
@@ -300,7 +292,7 @@ def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
 
 
 @pytest.mark.full
-def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
+def test_a_cell_may_wait_slightly_longer_than_it_may_compute(judge):
     found = judge.judge_cells(cells(judge, "import time\ntime.sleep(4.5)"))
     assert (scores(found), found.errors) == (full_scores(judge), {})
 
@@ -314,7 +306,7 @@ def submission(judge, student, source=""):
 
 @pytest.mark.full
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
-    """Killed on one submission: tried again with a fresh one. Killed every time: a person, and not for ever."""
+    """A new judge tries the submission again. If that one also dies, the submission waits for a person."""
     waits = "import time\ntime.sleep(3)"
     portion = [submission(judge, "ada"), submission(judge, "unlucky", waits), submission(judge, "zoe")]
     with Pool(Batch(LESSON, SEED), 1) as pool:

@@ -1,4 +1,4 @@
-"""Hostile submissions earn nothing by it, cost nobody else anything, and leave an honest neighbor's score exact."""
+"""Hostile submissions gain no points and change no other submission's score."""
 
 import dataclasses
 import textwrap
@@ -26,7 +26,7 @@ from tests.sandboxes import (
 PROJECT = HELPERS.parent
 pytestmark = pytest.mark.full
 
-# Each runs in a cell of its own, before a wrong `attention_scores` and after all answers.
+# Each runs in a cell of its own, before the answers, of which `attention_scores` is wrong, and again after them.
 ATTACKS = {
     "patched assert": """
         import builtins
@@ -132,7 +132,7 @@ ATTACKS = {
     """,
 }
 
-# Each is `attention_scores` itself: whatever happens in it, the others keep their points.
+# Each is the body of `attention_scores`. The other answers must keep their points.
 HOSTILE_ANSWERS = {
     "exits": "    import os\n    os._exit(0)",
     "raises SystemExit": "    raise SystemExit(0)",
@@ -192,20 +192,19 @@ def judge(judges):
 
 @pytest.fixture
 def neighbors(judge):
-    """An honest submission before and after: both must score in full."""
-
+    """An honest submission before and after a test, which must both get full points."""
     must_be_full(judge)
     yield
     must_be_full(judge)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, attack):
+def test_an_attack_in_a_cell_neither_gains_nor_costs_points(judge, neighbors, attack):
     cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
     source = textwrap.dedent(ATTACKS[attack]).strip()
     result = judge.judge_cells([Cell("first", source), *cells, Cell("last", source)])
     deserved, paid = full_scores(judge) | {"attention_scores": 0}, scores(result)
-    if attack == "patched observer":  # breaks the attacker's own other answers; it must not pay
+    if attack == "patched observer":  # it breaks the attacker's other answers, and must not gain points
         assert all(paid[name] <= deserved[name] for name in deserved)
     else:
         assert paid == deserved
@@ -214,7 +213,7 @@ def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, a
 
 
 @pytest.mark.parametrize("answer", HOSTILE_ANSWERS)
-def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer):
+def test_an_attack_in_an_answer_costs_only_that_answer(judge, neighbors, answer):
     source = "def attention_scores(Q, K):\n" + HOSTILE_ANSWERS[answer]
     result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
     assert scores(result) == full_scores(judge) | {"attention_scores": 0}
@@ -224,8 +223,8 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
 
 
 @pytest.mark.parametrize("bound", [("CROWD", 0.2), ("MOST_PROCESSES", 8)])
-def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch, bound):
-    """All of them together have little more time than one, and there are not many of them."""
+def test_a_fork_bomb_is_ended_before_its_time_limit(judge, neighbors, monkeypatch, bound):
+    """Their total processor time and their number are both limited."""
     monkeypatch.setattr(learner_process, "CROWD", 1e9)
     monkeypatch.setattr(learner_process, "MOST_PROCESSES", 1000)
     monkeypatch.setattr(learner_process, *bound)
@@ -239,7 +238,7 @@ def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, 
     assert "started too many processes" in " ".join(result.flags)
 
 
-def test_what_a_cell_did_is_flagged(judge):
+def test_cells_that_exit_or_patch_torch_are_flagged(judge):
     attacked = [Cell("exit", "import os\nos._exit(0)"), Cell("patch", "import torch\ntorch.allclose = lambda *a: True")]
     result = judge.judge_cells([*attacked, *honest_cells(judge)])
     assert scores(result) == full_scores(judge)
@@ -248,7 +247,7 @@ def test_what_a_cell_did_is_flagged(judge):
     assert "left out" in result.outputs["exit"][0]["evalue"]
 
 
-def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
+def test_a_finished_block_of_the_same_lesson_is_refused_as_an_answer(judge, neighbors):
     sources = [
         "from helpers.blocks import attention_scores",
         "def attention_scores(Q, K):\n    from helpers.blocks import attention_scores as f\n    return f(Q, K)",
@@ -259,7 +258,7 @@ def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
         assert scores(result) == full_scores(judge) | {"attention_scores": 0}
 
 
-def test_a_block_in_an_earlier_answers_place_is_charged_once(judge):
+def test_a_finished_block_in_place_of_an_earlier_answer_costs_only_that_answer(judge):
     cells = with_answer(honest_cells(judge), "attention_scores", "from helpers.blocks import attention_scores")
     caller = "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)"
     result = judge.judge_cells(with_answer(cells, "fixed_self_scores", caller))
@@ -267,7 +266,7 @@ def test_a_block_in_an_earlier_answers_place_is_charged_once(judge):
     assert result.verdicts["attention_scores"].mistake == "forbidden_call"
 
 
-def test_numbers_of_the_visible_check_do_not_pass(judge):
+def test_a_table_of_the_visible_checks_outputs_does_not_pass(judge):
     key = judge.visible["attention_scores"]
     table = [(case.args[0].tolist(), seen.output.tolist()) for case, seen in zip(key.cases, key.expected, strict=True)]
     source = (
@@ -284,27 +283,14 @@ def test_numbers_of_the_visible_check_do_not_pass(judge):
     assert (verdict.points, verdict.mistake) == (0, "hard_coded")
 
 
-def test_an_error_is_charged_once(judge):
-    cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
-    cells = with_answer(
-        cells,
-        "fixed_self_scores",
-        "def fixed_self_scores(x, W_q, W_k):\n    return helper(project(x, W_q), project(x, W_k))\n"
-        "def helper(Q, K):\n    return attention_scores(Q, K)",
-    )
-    result = judge.judge_cells(cells)
-    assert scores(result) == full_scores(judge) | {"attention_scores": 0}
-    assert "a finished attention_scores in place of yours" in result.verdicts["fixed_self_scores"].message
-
-
-def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
+def test_a_wrong_answer_stays_wrong_with_the_finished_earlier_answer(judge):
     cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
     wrong = "def fixed_self_scores(x, W_q, W_k):\n    return 3 * attention_scores(project(x, W_q), project(x, W_k))"
     result = judge.judge_cells(with_answer(cells, "fixed_self_scores", wrong))
     assert scores(result) == full_scores(judge) | {"attention_scores": 0, "fixed_self_scores": 0}
 
 
-def test_outputs_of_cells(judge):
+def test_cells_have_the_outputs_of_a_notebook(judge):
     cells = [
         Cell("text", "print('hello')\n2 + 3"),
         Cell("figure", "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"),
@@ -334,18 +320,15 @@ def test_the_same_seed_draws_the_same_inputs(judge):
     assert args[0].equal(args[1]) and not args[0].equal(args[2])
 
 
-def test_a_sound_grader_passes_its_own_test(judge):
-    self_test(judge)
-
-
 def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
+    self_test(judge)  # a sound grader passes it
     broken = reference.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
     monkeypatch.setattr(reference, "blocks_source", lambda lesson: broken)
     with pytest.raises(GraderBroken, match=r"reference solution scored 0 of \d+ in exercise project"):
         self_test(judge)
 
 
-def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
+def test_points_for_a_blank_submission_stop_the_grader(judge, monkeypatch):
     monkeypatch.setattr(
         judging, "not_answered", lambda key: dataclasses.replace(judging.refused(key, "not_answered", ""), points=1.0)
     )

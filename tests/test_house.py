@@ -1,4 +1,4 @@
-"""The house: few doors, one meaning a name, no circles, three wings, one room a lesson, one table, data as data."""
+"""The structure of helpers/: few top-level modules, unique file names, no circular imports, separate subpackages."""
 
 import ast
 import functools
@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 
 HELPERS = ROOT / "helpers"
 TOPICS = {lesson.topic: lesson.name for lesson in course().lessons}
-# A lesson's directory may have each of these; the translator has a network as well.
+# Every lesson's directory may have these modules. The translator also has a module network.
 ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "stand_ins", "network"}
 PYTHON = sorted(path for path in HELPERS.rglob("*.py"))
 
@@ -33,7 +33,7 @@ MODULES = {module_of(path): path for path in PYTHON}
 
 
 def imports(path: Path, module: str = "") -> set[str]:
-    """The modules of helpers that a file imports, those that its functions import included.
+    """The modules of helpers that a file imports, including imports inside functions.
 
     `helpers` itself is left out, because Python imports a package before anything in it.
     """
@@ -43,7 +43,8 @@ def imports(path: Path, module: str = "") -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level or path.parent.name == "inside", f"{path}: imports by full names"
-            home = f"{module_of(path.parent / '__init__.py')}." if node.level else ""  # inside/ goes alone into the box
+            # inside/ alone uses relative imports, because it is copied alone into the sandbox.
+            home = f"{module_of(path.parent / '__init__.py')}." if node.level else ""
             home = f"{home}{node.module or ''}".rstrip(".")
             inside = {f"{home}.{alias.name}" for alias in node.names}
             found |= inside & set(MODULES) or {home}
@@ -56,19 +57,19 @@ def graph() -> dict[str, set[str]]:
 
 
 WINGS = ("helpers.authoring", "helpers.grading", "helpers.classroom")
-OPEN_TO = {"classroom": {"grading"}}  # it brings submissions to the grader and takes points from there
+OPEN_TO = {"classroom": {"grading"}}  # classroom passes submissions to grading and reads its points
 
 
 def wing(module: str) -> str:
     return module.split(".")[1] if module.startswith(WINGS) else "learner"
 
 
-def test_the_first_floor_has_ten_doors():
+def test_helpers_has_at_most_ten_top_level_modules():
     files = [path.name for path in HELPERS.glob("*.py")]
     assert len(files) <= 10, sorted(files)
 
 
-def test_no_file_name_means_two_things():
+def test_file_names_of_modules_are_unique():
     places = defaultdict(list)
     for path in PYTHON:
         if path.stem not in ROLES:
@@ -76,14 +77,14 @@ def test_no_file_name_means_two_things():
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_no_module_imports_itself_in_a_circle():
+def test_there_are_no_circular_imports():
     try:
         TopologicalSorter(graph()).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_wings_stand_apart():
+def test_authoring_grading_and_classroom_are_separate():
     crossed = {
         (a, b)
         for a, others in graph().items()
@@ -93,7 +94,7 @@ def test_wings_stand_apart():
     assert crossed == set()
 
 
-# What each of these may import besides itself, so that no arrow runs from a foundation up to what stands on it.
+# What each of these low-level packages may import besides itself.
 MAY_IMPORT = {
     "helpers.answer_keys": set(),
     "helpers.blocks": {"helpers.progress"},
@@ -108,7 +109,7 @@ def within(module: str, package: str) -> bool:
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
-def test_no_foundation_imports_what_stands_on_it(package):
+def test_low_level_packages_import_nothing_from_higher_levels(package):
     allowed = MAY_IMPORT[package] | {package}
     upward = {
         (a, b)
@@ -119,25 +120,25 @@ def test_no_foundation_imports_what_stands_on_it(package):
     assert upward == set()
 
 
-def room_of(module: str) -> str | None:
-    """The topic of the lesson whose room a module stands in."""
+def topic_of(module: str) -> str | None:
+    """The topic of the lesson whose directory in helpers/lessons contains the module."""
     parts = module.split(".")
     return parts[2] if parts[:2] == ["helpers", "lessons"] and len(parts) > 2 and parts[2] in TOPICS else None
 
 
-def test_a_lessons_room_is_entered_by_its_own_only():
-    entered = {(room_of(a) or a, room_of(b)) for a, others in graph().items() for b in others if room_of(b)}
+def test_only_a_lesson_itself_imports_from_its_directory():
+    entered = {(topic_of(a) or a, topic_of(b)) for a, others in graph().items() for b in others if topic_of(b)}
     entered -= {(topic, topic) for topic in TOPICS}
     for topic, name in TOPICS.items():
         for path in (ROOT / "solutions" / name).glob("*.py"):
-            entered |= {(path.name, other) for other in map(room_of, imports(path)) if other not in (None, topic)}
+            entered |= {(path.name, other) for other in map(topic_of, imports(path)) if other not in (None, topic)}
     assert entered == set()
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_lesson_has_its_places_under_one_name(topic):
+def test_all_files_of_a_lesson_exist_under_its_name(topic):
     name = TOPICS[topic]
-    for place in (
+    for path in (
         f"helpers/lessons/{topic}/__init__.py",
         f"tests/lessons/test_{topic}.py",
         f"tests/accepted_variants/{topic}.py",
@@ -147,7 +148,7 @@ def test_a_lesson_has_its_places_under_one_name(topic):
         f"solutions/{name}/answer_key.py",
         f"notebooks/{name}/{name}.ipynb",
     ):
-        assert (ROOT / place).is_file(), place
+        assert (ROOT / path).is_file(), path
 
 
 @pytest.mark.parametrize(
@@ -160,14 +161,14 @@ def test_a_lesson_has_its_places_under_one_name(topic):
         ("tests/lessons", r"test_({topic})\w*\.py|__init__\.py|__pycache__|lesson_text\.py"),
     ],
 )
-def test_no_place_has_a_scheme_of_its_own(folder, pattern):
+def test_folders_of_lesson_files_contain_nothing_else(folder, pattern):
     pattern = pattern.format(topic="|".join(TOPICS), name="|".join(TOPICS.values()))
     strange = [path.name for path in (ROOT / folder).iterdir() if not re.fullmatch(pattern, path.name)]
     assert strange == []
 
 
-def test_measured_numbers_are_data_and_no_python():
-    """No row of numbers that a program once wrote stands in a lesson's Python; what is written is read as it was."""
+def test_measured_numbers_are_data_files_and_not_python():
+    """No long list of measured numbers is written into a lesson's Python code."""
     for path in sorted((HELPERS / "lessons").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.List | ast.Tuple | ast.Dict):
@@ -176,14 +177,13 @@ def test_measured_numbers_are_data_and_no_python():
 
 
 @pytest.mark.parametrize("path", sorted((HELPERS / "lessons").glob("*/*.json")), ids=lambda path: path.stem)
-def test_what_a_bench_program_writes_is_what_a_figure_reads(path, tmp_path):
+def test_a_measurement_is_read_and_written_without_change(path, tmp_path):
     (tmp_path / path.parent.name).mkdir()
     again = write(path.parent.name, path.stem, measured(path.parent.name, path.stem), tmp_path)
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_an_installed_course_has_its_data():
-    """Whatever in helpers is no Python is named as package data."""
+def test_all_data_files_of_helpers_are_declared_as_package_data():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     named = settings["tool"]["setuptools"]["package-data"]
     patterns = {f"{package.replace('.', '/')}/{name}" for package, names in named.items() for name in names}

@@ -1,4 +1,4 @@
-"""From what was handed in to cells that can be judged: nothing odd stops a class, nothing honest is lost."""
+"""Reading submissions into cells that can be judged: nothing odd stops a class, and nothing honest is lost."""
 
 import json
 import os
@@ -23,11 +23,11 @@ RELEASE = Release(LESSON, {}, {}, {}, {}, set(), demonstrations={"figures.one()"
 
 
 def cell(kind, source, grade_id=None, grade=False, solution=False, points=None):
-    made = {"cell_type": kind, "source": source, "metadata": {}, "id": grade_id or f"id-{abs(hash(source)) % 10**8}"}
+    result = {"cell_type": kind, "source": source, "metadata": {}, "id": grade_id or f"id-{abs(hash(source)) % 10**8}"}
     if grade_id:
         facts = {"grade_id": grade_id, "grade": grade, "solution": solution, "locked": grade and not solution}
-        made["metadata"]["nbgrader"] = facts | ({"points": points} if grade else {})
-    return made | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+        result["metadata"]["nbgrader"] = facts | ({"points": points} if grade else {})
+    return result | ({"outputs": [], "execution_count": None} if kind == "code" else {})
 
 
 def lesson_cells(*exercises):
@@ -44,7 +44,7 @@ def as_notebook(cells, minor=5):
 
 @pytest.fixture
 def course(tmp_path):
-    """The folders of a course with two lessons, and what reads a student's submission of the first."""
+    """The folder of a course with two lessons."""
     for lesson, exercises in ((LESSON, ("first", "second")), ("03_query_key", ("hard_lookup", "project"))):
         folder = tmp_path / "notebooks" / lesson
         folder.mkdir(parents=True)
@@ -85,23 +85,23 @@ GIVEN = ("rate = 0.1", "def trained():\n    return rate", "model = trained()", "
 @pytest.mark.parametrize(
     ("gone", "back"), [((2,), (2,)), ((1, 2), (1, 2)), ((0, 1, 2, 3), (0, 1, 2)), ((0, 3), (0,)), ((3,), ())]
 )
-def test_a_deleted_cell_of_the_lesson_that_an_answer_needs_is_put_back_where_it_stood(course, read, gone, back):
+def test_a_deleted_lesson_cell_that_an_answer_needs_is_put_back_in_its_place(course, read, gone, back):
     path = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     cells = lesson_cells("first", "second")
     given = [cell("code", source) for source in GIVEN]
     path.write_text(json.dumps(as_notebook(cells[:4] + given + cells[4:])))
     own = answered(second="def second():\n    return helper()") + [cell("code", "def helper():\n    return model")]
-    left = [one for index, one in enumerate(given) if index not in gone]
-    read_in = read(as_notebook(own[:4] + left + own[4:]))
+    kept = [one for index, one in enumerate(given) if index not in gone]
+    read_in = read(as_notebook(own[:4] + kept + own[4:]))
     found = [one.source for one in read_in.cells if one.source in GIVEN]
     assert found == [source for index, source in enumerate(GIVEN) if index not in gone or index in back]
-    told = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
-    assert read_in.flags == told and len({one.id for one in read_in.cells}) == len(read_in.cells)
-    unanswered = read(as_notebook(cells[:4] + left + cells[4:]), student="eve")
-    assert unanswered.flags == []  # nothing needs it
+    expected = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
+    assert read_in.flags == expected and len({one.id for one in read_in.cells}) == len(read_in.cells)
+    unanswered = read(as_notebook(cells[:4] + kept + cells[4:]), student="eve")
+    assert unanswered.flags == []  # no answer needs them
 
 
-def test_what_a_learner_has_written_anew_is_not_put_back(course, read):
+def test_a_deleted_cell_that_the_learner_replaced_is_not_put_back(course, read):
     path = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     cells = lesson_cells("first", "second")
     path.write_text(json.dumps(as_notebook([*cells[:4], cell("code", GIVEN[2]), *cells[4:]])))
@@ -113,7 +113,7 @@ def test_what_a_learner_has_written_anew_is_not_put_back(course, read):
 WHOLE = ["first", "check_first", "second", "check_second", "written_1"]
 
 
-def test_an_ordinary_submission_comes_through_as_it_is(read):
+def test_an_ordinary_submission_is_read_unchanged(read):
     submission = read(as_notebook(answered(first="def first(): return 1", written_1="Because of the width.")))
     assert submission.problem is None and submission.flags == []
     assert names(submission) == WHOLE
@@ -125,14 +125,14 @@ def test_an_ordinary_submission_comes_through_as_it_is(read):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1"])
-def test_common_encodings(read, encoding):
+def test_common_encodings_are_read(read, encoding):
     text = json.dumps(as_notebook(answered(first="def first(): return 'déjà'")), ensure_ascii=False)
     submission = read(text.encode(encoding))
     assert submission.problem is None
     assert submission.cells[2].source == "def first(): return 'déjà'"
 
 
-def test_an_unknown_minor_version_and_sources_as_lists(read):
+def test_an_unknown_minor_version_and_sources_as_lists_are_read(read):
     cells = answered()
     cells[2]["source"] = ["def first():\n", "    return 1"]
     submission = read(as_notebook(cells, minor=99) | {"surprise": {"a": 1}})
@@ -140,21 +140,21 @@ def test_an_unknown_minor_version_and_sources_as_lists(read):
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_other_line_ends_are_no_edit(course, end):
+def test_other_line_ends_do_not_count_as_an_edit(course, end):
     cells = answered(first="def first():\n    return 1")
     setup = cell("code", "import sys\nprint(1)", "setup", grade=False)
     for place in ("notebooks", "submitted/ada"):
         (course / place / LESSON).mkdir(parents=True, exist_ok=True)
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    theirs = [one | {"source": one["source"].replace("\n", end)} for one in (setup, *cells)]
-    (course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(theirs)))
+    cells_read = [one | {"source": one["source"].replace("\n", end)} for one in (setup, *cells)]
+    (course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(cells_read)))
     submission = read_submission(course / "submitted", "ada", read_release(release), course / "notebooks")
     assert submission.flags == [] and submission.problem is None
     assert {one.grade_id: one.source for one in submission.cells}["first"] == "def first():\n    return 1"
 
 
-def test_lone_surrogates_can_be_written_again(read):
+def test_lone_surrogates_are_replaced_when_read(read):
     raw = json.dumps(as_notebook(answered(first="x = 'HERE'"))).replace("HERE", "\\ud800").encode()
     read(raw).cells[2].source.encode("utf-8")
 
@@ -171,7 +171,7 @@ def test_deleted_edited_copied_and_moved_check_cells_are_restored(read):
     assert sorted(names(moved)) == sorted(WHOLE)
 
 
-def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
+def test_copied_answer_cells_all_run_and_the_last_one_counts(read):
     cells = answered(first="def first(): return 1")
     second_try = json.loads(json.dumps(cells[2])) | {"source": "def first(): return 2", "id": "copy"}
     submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
@@ -188,14 +188,14 @@ def test_added_cells_stay_where_the_learner_put_them(read):
     assert [c.source for c in judged[:3]] == ["import torch", "def helper(): return 1", "def first(): return helper()"]
 
 
-def test_of_an_untouched_notebook_nothing_is_run(read, course):
+def test_no_cell_of_an_untouched_notebook_runs(read, course):
     release, cells = read_release(course / "notebooks" / LESSON / f"{LESSON}.ipynb"), lesson_cells("first", "second")
     assert [c.kind for c in judge_input(read(as_notebook(cells)), release)] == ["check", "check"]
     cells.append(cell("code", "first = 1"))
-    assert len(judge_input(read(as_notebook(cells)), release)) == 5  # not what is imported anyway
+    assert len(judge_input(read(as_notebook(cells)), release)) == 5  # the import cell need not run
 
 
-def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
+def test_cells_that_only_draw_the_courses_figures_do_not_run(read):
     cells = answered()
     cells.insert(2, cell("code", "figures.one()"))
     cells.insert(2, cell("code", "figures.one(my_own)"))
@@ -214,19 +214,19 @@ def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
         ("def first(): return 1\nprint(model)", True),
     ],
 )
-def test_a_training_that_no_point_needs_is_run_only_for_who_reads_it(read, course, own, run):
+def test_an_ungraded_training_runs_only_if_an_answer_uses_its_result(read, course, own, run):
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     training = cell("code", "model = train()") | {"metadata": {"tags": [UNGRADED]}}
     release.write_text(json.dumps(as_notebook([training, *lesson_cells("first", "second")])))
-    known = read_release(release)
-    judged = judge_input(read(as_notebook([training, *answered(first=own)])), known)
+    facts = read_release(release)
+    judged = judge_input(read(as_notebook([training, *answered(first=own)])), facts)
     assert ("model = train()" in [one.source for one in judged]) == run
-    mine = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), known)
-    assert "model = train(1)" in [one.source for one in mine]
+    changed = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts)
+    assert "model = train(1)" in [one.source for one in changed]
 
 
 @pytest.mark.parametrize("lesson", lesson_names())
-def test_no_other_cell_of_a_lesson_reads_what_ungraded_ones_bind(lesson):
+def test_no_other_cell_of_a_lesson_uses_a_name_bound_by_an_ungraded_cell(lesson):
     notebook = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
     bound: set[str] = set()
     for one in notebook["cells"]:
@@ -241,14 +241,14 @@ def test_no_other_cell_of_a_lesson_reads_what_ungraded_ones_bind(lesson):
                 bound -= statement.binds
 
 
-def test_the_set_up_cell_is_shown_as_it_ran_and_not_run(read, course):
+def test_the_set_up_cell_is_shown_with_its_output_and_does_not_run(read, course):
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     setup = cell("code", "set_up()", "setup") | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    known = course_release(release)
-    assert known.shown["set_up()"] == setup["outputs"]
+    facts = course_release(release)
+    assert facts.shown["set_up()"] == setup["outputs"]
     submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
-    assert "set_up()" not in [one.source for one in judge_input(submission, known)]
+    assert "set_up()" not in [one.source for one in judge_input(submission, facts)]
 
 
 def test_a_deleted_answer_cell_is_put_back_empty(read):
@@ -259,14 +259,14 @@ def test_a_deleted_answer_cell_is_put_back_empty(read):
     assert submission.flags == ["deleted cell: first (put back)"]
 
 
-def test_an_answer_cell_turned_into_text_is_turned_back(read):
+def test_an_answer_cell_turned_into_markdown_is_read_as_code(read):
     cells = answered(first="def first(): return 1")
     cells[2]["cell_type"] = "markdown"
     submission = read(as_notebook(cells))
     assert submission.cells[2].kind == "answer" and "markdown" in submission.flags[0]
 
 
-def test_a_split_written_answer_is_kept_whole(read):
+def test_a_split_written_answer_is_joined(read):
     cells = answered(written_1="First half.")
     cells.append(json.loads(json.dumps(cells[-1])) | {"source": "Second half."})
     submission = read(as_notebook(cells))
@@ -274,7 +274,7 @@ def test_a_split_written_answer_is_kept_whole(read):
 
 
 @pytest.mark.parametrize("colab", [False, True], ids=["an editor dropped it", "Colab keeps ids in it"])
-def test_cells_are_known_by_id_without_the_metadata(read, colab):
+def test_cells_without_metadata_are_recognized_by_their_ids(read, colab):
     cells = answered(first="def first(): return 1", written_1="Mine.")
     cells = [c | {"metadata": {"id": c.pop("id")} if colab else {}} for c in cells]
     submission = read(as_notebook(cells, minor=0 if colab else 5))
@@ -294,13 +294,13 @@ def test_cells_are_known_by_id_without_the_metadata(read, colab):
         (None, "No notebook was handed in"),
     ],
 )
-def test_what_cannot_be_graded_says_so_in_one_sentence_and_keeps_all_cells(read, content, word):
+def test_an_unreadable_submission_has_one_sentence_and_all_graded_cells(read, content, word):
     submission = read(content)
     assert word in submission.problem and "\n" not in submission.problem
     assert names(submission) == WHOLE
 
 
-def test_odd_cells_do_not_stop_the_reading(read):
+def test_malformed_cells_do_not_stop_reading(read):
     odd = [None, 3, {"cell_type": 7}, {"cell_type": "code", "source": {"a": 1}, "metadata": "x"}]
     odd.append({"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": ["list"]}}})
     submission = read(as_notebook([*odd, *answered(first="def first(): return 1")]))
@@ -309,16 +309,16 @@ def test_odd_cells_do_not_stop_the_reading(read):
 
 def test_links_pipes_and_huge_files_are_not_read(course, read):
     read(None)
-    place = course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
+    path = course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
     secret = course / "secret.ipynb"
     secret.write_text(json.dumps(as_notebook(answered())))
-    place.symlink_to(secret)
+    path.symlink_to(secret)
     assert "link" in read(None).problem
-    place.unlink()
-    os.mkfifo(place)
+    path.unlink()
+    os.mkfifo(path)
     assert "regular file" in read(None).problem
-    place.unlink()
-    with place.open("wb") as file:
+    path.unlink()
+    with path.open("wb") as file:
         file.truncate(LARGEST + 1)
     assert "larger than 20 MB" in read(None).problem
 
@@ -326,7 +326,7 @@ def test_links_pipes_and_huge_files_are_not_read(course, read):
 @pytest.mark.parametrize(
     "name", [f"{LESSON}.{end}" for end in ("ipynb.txt", "json", "ipynb.json")] + ["my homework.ipynb"]
 )
-def test_a_notebook_under_another_name_is_found_and_flagged(read, name):
+def test_a_renamed_notebook_is_found_and_flagged(read, name):
     submission = read(as_notebook(answered(first="def first(): return 1")), name=name)
     assert submission.problem is None and submission.cells[2].source == "def first(): return 1"
     assert submission.flags == [f"the notebook is called {name}, not {LESSON}.ipynb"]
@@ -343,23 +343,24 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize(("output", "passed"), OUTPUTS.values(), ids=OUTPUTS)
-def test_a_check_that_passed_at_home_and_not_here_is_flagged(read, output, passed):
+def test_a_check_that_passed_in_the_notebook_but_fails_here_is_flagged(read, output, passed):
     cells = answered(first="def first(): return 1")
     next(c for c in cells if c["id"] == "check_first")["outputs"] = [output]
     submission = read(as_notebook(cells))
     half, full = (Verdict("first", points, 10, points == 10) for points in (5.0, 10.0))
-    told = ["The notebook shows that first passed its check at home; here it has 5 of 10 points."]
-    assert report_of_answer(submission, "judged", SubmissionReport({"first": half})).flags == (told if passed else [])
+    expected = ["The notebook shows that first passed its check at home; here it has 5 of 10 points."]
+    flags = report_of_answer(submission, "judged", SubmissionReport({"first": half})).flags
+    assert flags == (expected if passed else [])
     assert report_of_answer(submission, "judged", SubmissionReport({"first": full})).flags == []
 
 
-def test_the_same_bytes_have_the_same_sum(read):
+def test_a_checksum_depends_on_the_submitted_bytes(read):
     first = read(as_notebook(answered(first="def first(): return 1"))).sha
     assert read(as_notebook(answered(first="def first(): return 1"))).sha == first
     assert read(as_notebook(answered(first="def first(): return 2"))).sha != first
 
 
-def test_a_broken_timestamp_is_no_abort(course, read):
+def test_a_broken_timestamp_is_flagged_and_ignored(course, read):
     read(as_notebook(answered()))
     stamp = course / "submitted" / "ada" / LESSON / "timestamp.txt"
     stamp.write_text("yesterday-ish")
@@ -367,8 +368,8 @@ def test_a_broken_timestamp_is_no_abort(course, read):
     assert submission.timestamp is None and "timestamp" in submission.flags[0]
     stamp.rename(stamp.with_name("timestamp (2).txt"))
     submission = read(as_notebook(answered()))
-    told = "a timestamp.txt was handed in with the notebook; it says nothing about the time"
-    assert (submission.timestamp, submission.flags) == (None, [told])
+    expected = "a timestamp.txt was handed in with the notebook; it says nothing about the time"
+    assert (submission.timestamp, submission.flags) == (None, [expected])
 
 
 def test_students_are_found_by_their_folders(course, read):
@@ -382,7 +383,7 @@ def test_students_are_found_by_their_folders(course, read):
 # Several notebooks in one folder, answers in check cells, lost metadata.
 
 
-def test_of_several_notebooks_the_answered_one_is_taken_and_the_others_are_named(read):
+def test_the_notebook_with_most_answers_is_taken_and_the_others_are_named(read):
     blank = lesson_cells("first", "second")
     read(as_notebook(blank))
     read(as_notebook(answered(first="def first(): return 1")), name=f"{LESSON} (1).ipynb")
@@ -399,14 +400,14 @@ def test_of_several_notebooks_the_answered_one_is_taken_and_the_others_are_named
     assert [flag for flag in own.flags if "not graded" not in flag] == []
 
 
-def test_a_file_beside_the_notebook_that_is_none_is_not_named(read, course):
+def test_a_json_file_beside_the_notebook_is_not_named_as_one(read, course):
     read(as_notebook(answered(first="def first(): return 1")))
     (course / "submitted" / "ada" / LESSON / "settings.json").write_text("{}")
     assert read(None).flags == []
 
 
 @pytest.mark.parametrize("how", ["above", "below", "alone", "in a copy"])
-def test_what_is_defined_in_a_check_cell_runs_above_the_pristine_one(read, how):
+def test_code_in_a_check_cell_runs_before_the_original_check_cell(read, how):
     own = "def first():\n    return 1"
     merged = {"above": f"{own}\n\ncheck(first)", "below": f"check(first)\n{own}"}.get(how, own)
     cells = answered(check_first=merged)
@@ -421,7 +422,7 @@ def test_what_is_defined_in_a_check_cell_runs_above_the_pristine_one(read, how):
     assert "check(first)" not in next(c.source for c in judged if c.kind == "code")
 
 
-def test_without_any_metadata_cells_are_known_by_what_they_define_and_check(read):
+def test_cells_without_metadata_and_ids_are_recognized_by_their_code(read):
     cells = [
         {**c, "metadata": {}, "id": f"plain-{i}"}
         for i, c in enumerate(
@@ -438,13 +439,13 @@ def test_without_any_metadata_cells_are_known_by_what_they_define_and_check(read
 @pytest.mark.parametrize(
     ("outputs", "count", "ran"), [([], 3, True), ([], None, None), ([{"output_type": "error"}], 3, False)]
 )
-def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
+def test_outputs_show_whether_a_cell_ran_in_the_learners_notebook(read, outputs, count, ran):
     cells = answered(first="def first(): return 1")
     cells[1] |= {"source": "import pandas", "outputs": outputs, "execution_count": count}
     assert next(c for c in read(as_notebook(cells)).cells if c.source == "import pandas").ran is ran
 
 
-def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
+def test_text_and_csv_files_are_read_only_if_the_code_names_them(tmp_path):
     for name in ("notes.txt", "table.csv", "timestamp.txt", "other.txt"):
         (tmp_path / name).write_text("1")
     named = read_files_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0]
@@ -452,7 +453,7 @@ def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
     assert read_files_beside(tmp_path, "x = 1") == ({}, [])
 
 
-def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
+def test_a_notebook_outside_the_lessons_folder_is_reported(tmp_path):
     for name in ("ada/04_scaling", "ben", "cleo/05_masking", "dan"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("ada/04_scaling.ipynb", "ben/my 04_scaling.ipynb", "cleo/05_masking/05_masking.ipynb", "dan/x.ipynb"):
@@ -477,20 +478,20 @@ MARKDOWN = (
 
 @pytest.mark.parametrize("text", [COLAB, DEEPNOTE, MARKDOWN])
 @pytest.mark.parametrize("place", [0, None], ids=["above", "below"])
-def test_what_a_platform_adds_is_no_text_of_the_learner(read, text, place):
+def test_a_badge_of_a_platform_does_not_count_as_the_learners_text(read, text, place):
     cells = answered(first="def first(): return 1")
     cells.insert(len(cells) if place is None else place, cell("markdown", text))
     submission = read(as_notebook(cells))
     assert submission.flags == [] and not any(one.waits for one in submission.cells)
 
 
-def test_a_link_that_a_learner_wrote_is_text(read):
+def test_a_link_that_a_learner_wrote_counts_as_text(read):
     cells = answered(first="def first(): return 1")
     cells.insert(0, cell("markdown", "<a href='https://example.org'>my answer</a>"))
     assert any(one.waits for one in read(as_notebook(cells)).cells)
 
 
-def test_of_thousands_of_notebooks_a_few_are_looked_at_and_told(course, read):
+def test_only_some_of_hundreds_of_notebooks_are_examined(course, read):
     read(b"{}", name="n000.ipynb")
     folder = course / "submitted" / "ada" / LESSON
     for number in range(1, 300):
@@ -500,6 +501,6 @@ def test_of_thousands_of_notebooks_a_few_are_looked_at_and_told(course, read):
     assert "301 notebooks are in its folder; not all of them were examined" in submission.flags
 
 
-def test_code_of_too_many_statements_waits_for_a_person(read):
+def test_code_with_too_many_statements_waits_for_a_person(read):
     submission = read(as_notebook([*answered(), cell("code", "x=1;" * 30_000)]))
     assert "30,0" in submission.problem and "lines of code" in submission.problem

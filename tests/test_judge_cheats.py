@@ -1,4 +1,4 @@
-"""Cheats that only the learner's process can see: made hard, noticed, and told before they can be taken back."""
+"""Cheats that only the learner's process can observe are made difficult, noticed and reported."""
 
 import dataclasses
 import textwrap
@@ -15,14 +15,9 @@ from tests.sandboxes import between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"
 TOP = "import sys, time, threading, functools, operator, torch\nimport torch.nn.functional as F\n"
-# Each is the body of softmax(x, dim).
+# Each is the body of softmax(x, dim) and calls PyTorch's own softmax in some way.
 CHEATS = {
     "plainly": "return F.softmax(x, dim=dim)",
-    "in another thread": """
-        box = []
-        thread = threading.Thread(target=lambda: box.append(F.softmax(x, dim=dim)))
-        thread.start(); thread.join()
-        return box[0]""",
     "in a thread of a thread": """
         box = []
         def inner():
@@ -75,7 +70,6 @@ CHEATS = {
     "as a map to the simplex": """
         from torch.distributions import constraints, transform_to
         return transform_to(constraints.simplex)(x.movedim(dim, -1)).movedim(-1, dim)""",
-    "through getattr": "return getattr(torch, 'soft' + 'max')(x, dim)",
     "through exec": """
         space = dict(x=x, dim=dim, torch=torch)
         exec('y = torch.softmax(x, dim)', space)
@@ -99,7 +93,7 @@ def as_softmax(body):
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", CHEATS)
-def test_the_function_itself_is_no_answer_however_it_is_called(judge, how):
+def test_a_call_of_the_library_function_is_noticed_however_it_is_hidden(judge, how):
     verdict = judge.judge_cells(with_softmax(judge, as_softmax(CHEATS[how])), ["softmax"]).verdicts["softmax"]
     assert (verdict.points, verdict.mistake) == (0, "forbidden_call"), verdict
 
@@ -114,7 +108,7 @@ ROWS = (
     "def weights_jacobian(q, K, divisor):\n    weights = lambda q: torch.softmax(K @ q / divisor, -1)\n    rows = []\n"
 )
 EACH = "    for one in torch.eye(len({}), dtype=q.dtype):\n        "
-# What is hidden from whoever reads the source: the course's finished blocks and derivatives that torch makes.
+# Calls that the source hides: of the course's finished blocks, and of derivatives that torch computes.
 HIDDEN = {
     "a list": FINISHED + "box = [part]\ndef scaled_scores(Q, K):\n    return box[0](Q, K)",
     "a partial": FINISHED + "scaled_scores = functools.partial(part)",
@@ -138,7 +132,7 @@ HIDDEN = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", HIDDEN)
-def test_what_the_source_hides_is_seen_when_it_runs(scaling, how):
+def test_a_call_that_the_source_hides_is_noticed_when_it_runs(scaling, how):
     name = "weights_jacobian" if ROWS in HIDDEN[how] else "scaled_scores"
     until = [cell.id for cell in honest_cells(scaling)].index(f"check_{name}") + 1
     cells = with_answer(honest_cells(scaling)[:until], name, TOP + HIDDEN[how])
@@ -154,7 +148,7 @@ with open("said", "a") as file:
     file.write("x")
 said.append(1)
 {SCORES} if before == 0 else None"""
-# What stands above a measured answer, its body, and what is said of it: "" where it has full points.
+# Code above a measured answer, the answer's body, and a part of the message: "" for full points.
 MEASURED = {
     "writes a log": ("", f"with open('log.txt', 'a') as log:\n    log.write('x' * 10**5)\n{SCORES}", ""),
     "writes into an open file": (
@@ -177,7 +171,7 @@ MEASURED = {
 
 @pytest.fixture
 def measured(scaling, monkeypatch):
-    """Lesson 4's judge, for which `scaled_scores` is a trained model that is measured in three cases."""
+    """measured(answer, files): lesson 4's judge treats `scaled_scores` as a trained model, measured in three cases."""
 
     def all_right(truths, outputs):
         right = all(torch.allclose(a, b) for a, b in zip(truths, outputs, strict=True))
@@ -185,29 +179,29 @@ def measured(scaling, monkeypatch):
 
     monkeypatch.setitem(METRICS, "all_right", all_right)
     key = scaling.keys["scaled_scores"]
-    kept = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
-    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **kept))
+    changes = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
+    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **changes))
     return lambda answer, files=None: scaling.judge_cells(
         with_answer(honest_cells(scaling), "scaled_scores", answer), ["scaled_scores"], files
     )
 
 
 @pytest.mark.parametrize("how", MEASURED)
-def test_what_a_measured_answer_writes_goes_nowhere(measured, how):
-    above, body, said = MEASURED[how]
+def test_files_that_a_measured_answer_writes_are_not_kept(measured, how):
+    above, body, message = MEASURED[how]
     found = measured(f"{above}\ndef scaled_scores(Q, K):\n{textwrap.indent(body, '    ')}")
     verdict = found.verdicts["scaled_scores"]
-    assert (verdict.passed, said in verdict.message) == (not said, True), verdict
-    told = "scaled_scores answered without running a model." in found.flags
-    assert said or told == (how != "runs a model"), found.flags
+    assert (verdict.passed, message in verdict.message) == (not message, True), verdict
+    flagged = "scaled_scores answered without running a model." in found.flags
+    assert message or flagged == (how != "runs a model"), found.flags
 
 
-def test_a_measured_answer_may_come_from_a_module_of_ones_own(measured):
+def test_a_measured_answer_may_come_from_the_learners_own_module(measured):
     own = {"mine.py": f"def scaled_scores(Q, K):\n    {SCORES}\n".encode()}
     assert measured("from mine import scaled_scores", own).verdicts["scaled_scores"].passed
 
 
-def test_an_error_that_only_the_listener_meets_is_flagged(judge):
+def test_an_error_that_only_occurs_in_the_observed_call_is_flagged(judge):
     shy = as_softmax("""
         if sys.getprofile() is not None:
             raise RuntimeError
@@ -217,7 +211,7 @@ def test_an_error_that_only_the_listener_meets_is_flagged(judge):
     assert "softmax raised RuntimeError in the observed call, and in no other." in found.flags
 
 
-def test_attention_is_seen_under_all_its_names():
+def test_attention_is_recognized_under_all_its_names_in_torch():
     x = torch.ones(1, 1, 2, 8)
     for call in (torch._scaled_dot_product_attention_math, torch.ops.aten._scaled_dot_product_flash_attention_for_cpu):
         with Watch(("attention",)) as watch:
@@ -248,7 +242,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("how", HONEST)
-def test_honest_ways_are_not_taken_for_it(judge, how):
+def test_honest_answers_are_not_mistaken_for_cheats(judge, how):
     found = judge.judge_cells(with_softmax(judge, as_softmax(HONEST[how])), ["softmax"])
     assert found.verdicts["softmax"].passed, found.verdicts["softmax"]
 
@@ -261,7 +255,7 @@ observe._differs = lambda *a, **k: False
 """
 
 
-def test_inputs_are_compared_outside_too(judge):
+def test_changed_inputs_are_also_noticed_outside_the_learners_process(judge):
     answer = (
         TOP + "def softmax(x, dim=-1):\n    e = (x - x.amax(dim, keepdim=True)).exp()\n"
         "    if not x.requires_grad:\n        x.zero_()\n    return e / e.sum(dim, keepdim=True)"
@@ -284,7 +278,7 @@ REACHES = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", REACHES)
-def test_names_that_are_reached_around_the_source_are_flagged(judge, how):
+def test_forbidden_names_reached_by_a_detour_are_flagged(judge, how):
     found = judge.judge_cells(with_softmax(judge, TOP + REACHES[how]), ["softmax"])
     assert "softmax reaches" in " ".join(found.flags), found.flags
     assert not found.verdicts["softmax"].passed
@@ -300,14 +294,14 @@ def leaks_future(f, x):
 
 
 @pytest.mark.full
-def test_what_looks_inside_the_functions_it_is_given_is_flagged(judges):
+def test_an_answer_that_inspects_its_function_arguments_is_flagged(judges):
     judge = judges("05_masking")
     found = judge.judge_cells(with_answer(honest_cells(judge), "leaks_future", PEEKS), ["leaks_future"])
     flag = "leaks_future inspects the functions that it is called with (__closure__, cell_contents)."
     assert found.flags == [flag]
 
 
-def test_the_functions_that_cases_pass_do_not_say_what_they_are():
+def test_functions_passed_by_cases_do_not_reveal_their_names():
     args = (torch.eye(2), 3)
     given = resolve(Stub("rows_of_a_text", args))
     assert "rows" not in repr(given) + given.__name__ + given.__qualname__ + " ".join(given.__code__.co_names)

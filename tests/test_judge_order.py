@@ -1,4 +1,4 @@
-"""When an answer counts: as it stands at its check cell, in the learner's order; what is tried below costs nothing."""
+"""An answer is judged in the state that it has at its check cell. Later experiments cost nothing."""
 
 import dataclasses
 
@@ -16,16 +16,16 @@ def judge(judges):
 
 
 def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):
-    """An honest submission with another `attention_scores`, and cells above its answer, below its check, and last."""
-    made = []
+    """An honest submission with another `attention_scores`, and cells above that answer, below its check and last."""
+    result = []
     for cell in honest_cells(judge):
         if cell.id == "attention_scores":
-            made += [Cell("above", above), dataclasses.replace(cell, source=answer)]
+            result += [Cell("above", above), dataclasses.replace(cell, source=answer)]
         elif cell.id == "check_attention_scores":
-            made += [cell, Cell("below", below)]
+            result += [cell, Cell("below", below)]
         else:
-            made.append(cell)
-    return [cell for cell in [*made, Cell("last", last)] if cell.id not in drop]
+            result.append(cell)
+    return [cell for cell in [*result, Cell("last", last)] if cell.id not in drop]
 
 
 BELOW = {
@@ -35,18 +35,18 @@ BELOW = {
     "the name is deleted": "del attention_scores",
     "an exit": "import os\nos._exit(0)",
     "an endless loop": "while True: pass",
-    "everything of torch": "from torch import *\nfrom math import *",
+    "star imports": "from torch import *\nfrom math import *",
 }
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", BELOW)
-def test_what_is_tried_below_a_passed_check_costs_nothing(judge, what):
+def test_experiments_below_a_passed_check_cost_nothing(judge, what):
     found = judge.judge_cells(cells(judge, below=BELOW[what]))
     assert scores(found) == full_scores(judge)
 
 
-def test_a_global_that_changes_below_changes_nothing(judge):
+def test_a_global_that_changes_below_the_check_has_no_effect(judge):
     answer = (
         "scale = 1.0\ndef attention_scores(Q, K):\n    return scaled(Q @ K.mT)\ndef scaled(x):\n    return scale * x"
     )
@@ -54,7 +54,7 @@ def test_a_global_that_changes_below_changes_nothing(judge):
     assert scores(found) == full_scores(judge) and found.flags == []
 
 
-def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
+def test_a_wrong_answer_that_is_corrected_at_the_end_is_flagged(judge):
     found = judge.judge_cells(cells(judge, WRONG, last=RIGHT))
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
     worth = full_scores(judge)["attention_scores"]
@@ -63,7 +63,7 @@ def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
 
 
 @pytest.mark.parametrize(
-    "made",
+    "options",
     [
         {"answer": "", "last": RIGHT},
         {"answer": "def attention_scores(Q, K):\n    raise NotImplementedError", "last": RIGHT},
@@ -75,8 +75,8 @@ def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
         },
     ],
 )
-def test_what_is_not_answered_there_counts_at_the_end(judge, made):
-    found = judge.judge_cells(cells(judge, **made))
+def test_an_answer_that_is_missing_at_its_check_is_judged_at_the_end(judge, options):
+    found = judge.judge_cells(cells(judge, **options))
     assert scores(found) == full_scores(judge)
     flag = "attention_scores could not be judged at its check cell; its code at the end of the notebook counts."
     assert flag in found.flags
@@ -102,55 +102,55 @@ def fixed_self_scores(x, W_q, W_k):
 
 
 @pytest.mark.parametrize("below", [False, True])
-def test_a_finished_block_that_was_kept_from_a_later_exercise_earns_nothing(judge, below):
-    """Whether its own check cell stands above, where it says that it is not answered, or below."""
-    made = [
+def test_a_finished_block_that_was_saved_in_a_later_exercise_earns_nothing(judge, below):
+    """below: whether the check cell of the answer comes after that exercise instead of before it."""
+    submission = [
         dataclasses.replace(cell, source=KEEPS) if cell.id == "fixed_self_scores" else cell
         for cell in cells(judge, KEPT)
     ]
     if below:
-        made.sort(key=lambda cell: cell.exercise == "attention_scores")
-    found = judge.judge_cells(made)
+        submission.sort(key=lambda cell: cell.exercise == "attention_scores")
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
 
 
-def test_an_honest_answer_below_those_that_call_it_is_paid(judge):
-    made = sorted(cells(judge), key=lambda cell: cell.exercise == "attention_scores")
-    found = judge.judge_cells(made)
+def test_an_honest_answer_below_its_callers_gets_full_points(judge):
+    submission = sorted(cells(judge), key=lambda cell: cell.exercise == "attention_scores")
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) and found.problem is None
 
 
-def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
-    gone = [
+def test_an_answer_without_its_check_cell_is_judged_at_the_end(judge):
+    submission = [
         dataclasses.replace(cell, gone=True) if cell.id == "check_attention_scores" else cell
         for cell in cells(judge, last=WRONG)
     ]
-    found = judge.judge_cells(gone)
+    found = judge.judge_cells(submission)
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
     flag = "The check cell of attention_scores was deleted; the code at the end of the notebook counts."
     assert flag in found.flags
 
 
-def test_nothing_is_said_of_an_answer_that_is_nowhere(judge):
+def test_a_missing_answer_is_not_flagged(judge):
     found = judge.judge_cells(cells(judge, ""))
     assert found.verdicts["attention_scores"].mistake == "not_answered" and found.flags == []
 
 
-def test_a_quiz_counts_as_it_stands_at_its_check(judge):
+def test_a_quiz_is_judged_at_its_check_cell(judge):
     quiz = next(name for name, key in judge.keys.items() if key.kind == "quiz")
     found = judge.judge_cells([*honest_cells(judge), Cell("spoiled", f"{quiz} = 7")])
     assert scores(found) == full_scores(judge)
 
 
 @pytest.mark.full
-def test_no_more_than_one_deadline(judge, monkeypatch):
+def test_a_submission_has_one_deadline_in_all(judge, monkeypatch):
     monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=3.0))
     found = judge.judge_cells(cells(judge, above="import time\ntime.sleep(3.5)"))
     assert "longer than a submission may" in found.problem
 
 
 @pytest.mark.full
-def test_a_process_that_ends_again_and_again_waits_for_a_person(judge):
+def test_a_submission_that_keeps_ending_its_process_waits_for_a_person(judge):
     deaths = [Cell(f"death-{number}", "import os\nos._exit(0)") for number in range(8)]
     found = judge.judge_cells([*deaths, *honest_cells(judge)])
     assert "ended the process again and again" in found.problem

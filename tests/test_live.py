@@ -1,4 +1,4 @@
-"""The machine on the book's home page: the numbers of the Python machine, right and with each mistake, and the page."""
+"""The translator on the book's home page gives the Python translator's numbers, also with each of its mistakes."""
 
 import base64
 import re
@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 from tests.lab import browser
 
 pytestmark = pytest.mark.full
-FEW = 3  # sentences that each mistake is tried on
-# In the page: translate sentences (padded as a batch), give ids and the log-probabilities of all steps as float32.
+FEW = 3  # sentences to try each mistake with
+# In the page: translates sentences, padded as a batch; returns ids, and all steps' log-probabilities as float32.
 TRANSLATE = """([rows, mistake]) => rows.map(src => {
   const run = machine.translate(numbers, {...machine.PARTS, ...MISTAKES[mistake]?.parts}, src);
   const bytes = new Uint8Array(Float32Array.from(run.steps.flatMap(step => [...step])).buffer);
@@ -94,16 +94,16 @@ MISTAKES = {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The machine alone on a page, opened as a file; what went wrong on it stands in page.errors."""
+    """A page with only the translator, opened as a file. page.errors collects its errors and requests."""
     folder = tmp_path_factory.mktemp("live")
     write_live(course(), folder / FOLDER)
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>The machine</title><body data-theme="auto">'
     (folder / "index.html").write_text(f"{head}<article><section>{live_machine(course())}", encoding="utf-8")
     with browser() as page:
         page.errors = []
-        page.on("console", lambda said: page.errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda line: page.errors.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith("file:") else page.errors.append(asked.url))
+        page.on("request", lambda request: None if request.url.startswith("file:") else page.errors.append(request.url))
         page.goto((folder / "index.html").as_uri())
         page.wait_for_selector(".machine.awake")
         page.evaluate("() => { window.numbers = machine.numbersOf(NUMBERS.weights) }")
@@ -112,7 +112,7 @@ def page(tmp_path_factory):
 
 @torch.no_grad()
 def steps_of(network, src) -> list[tuple[list[int], np.ndarray]]:
-    """For each sentence the ids that the network writes, and the log-probabilities of all words at each step."""
+    """For each sentence the ids that the network writes and the log-probabilities of all words at each step."""
     memory, tgt, steps = network.encode(src), torch.full((len(src), 1), BOS), []
     done = torch.zeros(len(src), dtype=torch.bool)
     while not done.all() and len(steps) < MAX_LEN - 1:
@@ -121,16 +121,16 @@ def steps_of(network, src) -> list[tuple[list[int], np.ndarray]]:
         tgt = torch.cat([tgt, following[:, None]], dim=1)
         done |= following == EOS
     found = []
-    for row, made in zip(tgt.tolist(), torch.stack(steps, 1).numpy(), strict=True):
+    for row, log_probabilities in zip(tgt.tolist(), torch.stack(steps, 1).numpy(), strict=True):
         count = row.index(EOS) if EOS in row else len(steps)
-        found.append((row[: count + 1], made[:count]))
+        found.append((row[: count + 1], log_probabilities[:count]))
     return found
 
 
 def compared(page, network, src, rows, mistake="") -> float:
-    """The largest difference of a log-probability; AssertionError where other words were written.
+    """The largest difference between log-probabilities; an AssertionError if the page writes other words.
 
-    rows: the ids of src as the page gets them.
+    rows: the ids of src as given to the page.
     """
     worst = 0.0
     written = page.evaluate(TRANSLATE, [rows, mistake])
@@ -141,13 +141,13 @@ def compared(page, network, src, rows, mistake="") -> float:
     return worst
 
 
-def test_the_page_has_the_machines_probabilities_on_200_sentences(page):
+def test_the_page_has_the_translators_probabilities_on_200_sentences(page):
     src = source_batch(unseen(200).english)
     typed = [[i for i in row if i != PAD] for row in src.tolist()]  # as one types them: without padding
     assert compared(page, machine(), src, typed) < 1e-4
 
 
-def test_each_mistake_is_the_one_of_the_course(page):
+def test_each_mistake_gives_the_same_numbers_as_in_the_course(page):
     assert page.evaluate("() => Object.keys(MISTAKES)") == list(MISTAKES)
     batch = unseen(SENTENCES).first(FEW)
     for mistake, parts in MISTAKES.items():
@@ -155,13 +155,13 @@ def test_each_mistake_is_the_one_of_the_course(page):
         assert compared(page, network, batch.src, batch.src.tolist(), mistake) < 1e-4, mistake
 
 
-def test_the_loss_is_that_of_the_python_machine(page):
+def test_the_pages_loss_equals_that_of_the_python_translator(page):
     for mistake in ("", "no_padding_mask", "softmax_over_queries"):
         batch, found = unseen(8), page.evaluate(LOSS, [8, mistake])
         assert found == pytest.approx(nats_a_word(machine(**MISTAKES.get(mistake, {})), batch), rel=2e-3), mistake
 
 
-def test_mistakes_have_the_courses_words(page):
+def test_mistakes_have_the_same_names_as_in_the_course(page):
     costs = (ROOT / "docs" / "what_a_mistake_costs.md").read_text("utf-8")
     known = set(re.findall(r"^\| (.*?)(?:<br>.*)? \| ", costs, re.MULTILINE))
     names = page.evaluate("() => Object.fromEntries(Object.entries(MISTAKES).map(([key, one]) => [key, one.name]))")
@@ -173,7 +173,7 @@ def written(page) -> str:
     return " ".join(word for word in page.locator(".machine-output span").all_inner_texts() if word != "<eos>")
 
 
-def test_one_types_a_sentence_and_sees_it_flow_through_the_map(page):
+def test_a_typed_sentence_is_translated_and_shown_in_the_map(page):
     network = machine()
     assert written(page) == translate(network, EXAMPLES[0])
     page.get_by_label("An English sentence").fill("The old king loves this blue umbrella.")
@@ -204,12 +204,12 @@ def test_one_types_a_sentence_and_sees_it_flow_through_the_map(page):
     assert spent < 100
 
 
-def test_unknown_words_are_named_and_near_ones_offered(page):
+def test_unknown_words_are_named_and_similar_ones_offered(page):
     box, hint = page.get_by_label("An English sentence"), page.locator("#machine-hint")
     box.fill("jane vissits africa")
     page.wait_for_function("document.querySelector('#machine-hint').textContent.includes('vissits')")
     label = page.locator(".machine-label")
-    assert "still of" in label.inner_text()  # the translation below is the last sentence's
+    assert "still of" in label.inner_text()  # the shown translation belongs to the previous sentence
     hint.get_by_role("button", name="visits").click()
     assert box.input_value() == "jane visits africa" and hint.inner_text() == ""
     assert "still of" not in label.inner_text()
@@ -229,7 +229,7 @@ def test_unknown_words_are_named_and_near_ones_offered(page):
     assert written(page) == translate(machine(), "jane visits africa")
 
 
-def test_a_mistake_goes_in_and_out_by_the_keyboard(page):
+def test_a_mistake_can_be_switched_on_and_off_with_the_keyboard(page):
     page.get_by_role("button", name=EXAMPLES[0], exact=True).click()
     right = written(page)
     page.get_by_role("button", name="position lesson 2").first.focus()
@@ -246,14 +246,14 @@ def test_a_mistake_goes_in_and_out_by_the_keyboard(page):
     assert explained.inner_text().endswith("Here it has a mistake: no positions.")
     line = page.locator(".machine-meter p.broken b")
     line.wait_for()
-    said = float(line.inner_text().split()[0])
-    assert said == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
+    loss = float(line.inner_text().split()[0])
+    assert loss == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
     page.keyboard.press("Space")
     assert written(page) == right and page.locator(".machine-untouched").inner_text() == ""
     assert "mistake" not in explained.inner_text()
 
 
-def test_every_box_opens_and_nothing_went_wrong(page):
+def test_every_box_opens_without_an_error(page):
     opened = page.evaluate(OPEN_ALL)
     assert len(opened) == len(PARTS) and len({title for title, _ in opened}) > 15
     assert all(pictures for _, pictures in opened)

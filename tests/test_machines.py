@@ -1,4 +1,4 @@
-"""A right answer is right on a slow machine, where imports take long, and whatever a notebook has switched on."""
+"""A right answer passes on a slow computer, with slow imports, and whatever a notebook has switched on."""
 
 import contextlib
 import importlib
@@ -27,7 +27,7 @@ SLOW = """
 import importlib.abc, importlib.machinery, sys, time
 
 class Slow(importlib.abc.MetaPathFinder):
-    '''Every module of these that is not there yet takes its time, of computing and of waiting.'''
+    '''The first import of each of these modules computes for a while and then waits for a while.'''
     def find_spec(self, name, path=None, target=None):
         if name in NAMES:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -46,7 +46,7 @@ sys.meta_path.insert(0, Slow())
 
 
 def answers(lesson: str) -> dict:
-    """The reference's answers of a lesson, as if a learner had written them."""
+    """The finished blocks of a lesson, as if a learner had written them."""
     path = ROOT / "helpers" / "blocks" / f"{lesson}.py"
     names = {"__name__": "__main__"}
     exec(compile(path.read_text(encoding="utf-8"), "answers.py", "exec"), names)
@@ -54,13 +54,13 @@ def answers(lesson: str) -> dict:
 
 
 def run(program: str) -> subprocess.CompletedProcess:
-    whole = textwrap.dedent(program)
-    return subprocess.run([sys.executable, "-c", whole], cwd=ROOT, capture_output=True, text=True)
+    source = textwrap.dedent(program)
+    return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.mark.full
-def test_imports_cost_an_answer_nothing_and_are_never_interrupted():
-    told = run(
+def test_imports_cost_an_answer_no_time_and_are_never_interrupted():
+    result = run(
         SLOW
         + """
 import torch
@@ -80,12 +80,12 @@ assert seen.error is None, seen.error
 assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsys.rgb_to_hsv
 """
     )
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 @pytest.mark.full
-def test_the_exercise_whose_check_counts_products_does_not_hang_on_an_import():
-    told = run(
+def test_a_check_that_counts_products_does_not_time_out_because_of_an_import():
+    result = run(
         SLOW
         + """
 from helpers.checking.key import load_keys
@@ -100,17 +100,17 @@ verdict = decide(key, observe_all(answer, key.cases, key.facts))
 assert verdict.passed, verdict.message
 """
     )
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
-def test_an_endless_loop_in_a_module_of_the_learners_own_still_ends(tmp_path, monkeypatch):
+def test_an_endless_loop_in_a_learners_own_module_is_interrupted(tmp_path, monkeypatch):
     (tmp_path / "endless_module.py").write_text("while True: pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(TooSlow), time_limit(0.3):
         importlib.import_module("endless_module")
 
 
-def test_the_clock_stands_still_while_a_library_is_imported(tmp_path, monkeypatch):
+def test_the_time_limit_is_suspended_while_a_library_is_imported(tmp_path, monkeypatch):
     wait = "while time.process_time() < end: pass\ntime.sleep(0.5)\n"
     (tmp_path / "slow_library.py").write_text(f"import time\nend = time.process_time() + 0.5\n{wait}")
     monkeypatch.setattr("helpers.running.time_limit.LIBRARIES", (str(tmp_path),))
@@ -119,7 +119,7 @@ def test_the_clock_stands_still_while_a_library_is_imported(tmp_path, monkeypatc
         importlib.import_module("slow_library")
 
 
-def test_computing_and_idle_waiting_count():
+def test_computing_and_sleeping_count_toward_the_time_limit():
     for wait in (lambda: time.sleep(5), lambda: [0 for _ in iter(int, 1)]):
         started = time.monotonic()
         with pytest.raises(TooSlow), time_limit(0.3):
@@ -128,7 +128,7 @@ def test_computing_and_idle_waiting_count():
 
 
 @pytest.mark.full
-def test_a_queue_for_the_processor_does_not_count():
+def test_waiting_for_the_processor_does_not_count_toward_the_time_limit():
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
     try:
         with time_limit(1.0):
@@ -140,7 +140,7 @@ def test_a_queue_for_the_processor_does_not_count():
             other.kill()
 
 
-def test_an_answer_that_swallows_it_is_stopped_again():
+def test_an_answer_that_catches_the_timeout_is_interrupted_again():
     def stubborn():
         end, stopped = time.process_time() + 5, 0
         for _ in range(2):
@@ -155,7 +155,7 @@ def test_an_answer_that_swallows_it_is_stopped_again():
         assert stubborn() == 2
 
 
-def test_all_calls_of_a_check_together_are_bounded():
+def test_all_calls_of_a_check_share_a_time_limit():
     def slow(x):
         end = time.process_time() + 0.2
         while time.process_time() < end:
@@ -163,14 +163,14 @@ def test_all_calls_of_a_check_together_are_bounded():
         return x
 
     before = seconds_spent()
-    seen = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
-    assert seen[0].error is None and seen[-1].error.message == "not tried"
-    assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in seen)
+    observations = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
+    assert observations[0].error is None and observations[-1].error.message == "not tried"
+    assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in observations)
     assert seconds_spent() - before < 3
 
 
-def test_what_was_slow_once_is_tried_again_without_the_cost_of_first_use(monkeypatch):
-    """It imports something in a way that no clock knows of."""
+def test_an_answer_that_was_slow_only_the_first_time_passes(monkeypatch):
+    """Its first call loads something that the time limit does not recognize as an import."""
 
     def answer(x):
         if "wave" not in sys.modules:
@@ -182,18 +182,18 @@ def test_what_was_slow_once_is_tried_again_without_the_cost_of_first_use(monkeyp
         return x
 
     monkeypatch.delitem(sys.modules, "wave", raising=False)
-    seen = observe_all(answer, [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
-    assert seen[0].error is None and len(seen) == 1
+    observations = observe_all(answer, [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
+    assert observations[0].error is None and len(observations) == 1
 
 
 def less_exact_products():
-    """As many notebooks set them for a GPU, in two ways: then torch refuses to say what is set."""
+    """Many notebooks set this for a GPU in both ways at once, and then torch refuses to say which value is set."""
     torch.set_float32_matmul_precision("medium")
     torch.backends.cuda.matmul.allow_tf32 = True
 
 
 AUTOCAST, META = torch.autocast("cpu", dtype=torch.bfloat16), torch.device("meta")
-LEFT = {  # what switches it on and off
+LEFT = {  # name -> (switch on, switch off)
     "default device": (lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
     "a device that is not here": (lambda: torch.set_default_device("cuda:0"), lambda: torch.set_default_device(None)),
     "with torch.device": (META.__enter__, lambda: META.__exit__(None, None, None)),
@@ -217,7 +217,7 @@ LEFT = {  # what switches it on and off
 
 
 @contextlib.contextmanager
-def left(name):
+def left_on_by(name):
     on, off = LEFT[name]
     on()
     try:
@@ -231,15 +231,15 @@ EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("0
 
 @pytest.mark.parametrize("name", LEFT)
 @pytest.mark.parametrize(("lesson", "exercise"), EXERCISES)
-def test_what_a_notebook_left_switched_on_costs_nothing(lesson, exercise, name):
+def test_a_switch_that_a_notebook_left_on_costs_no_points(lesson, exercise, name):
     key, answer = load_keys(lesson)[exercise], answers(lesson)[exercise]
-    with left(name), switches_set():
+    with left_on_by(name), switches_set():
         verdict = decide(key, observe_all(answer, key.cases, key.facts))
     assert verdict.passed, verdict.message
 
 
 def left_on():
-    """The global switches as a notebook sees them."""
+    """The state of all global switches, as a notebook sees it."""
     switches = torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     switches += torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled()
     switches += torch.get_num_threads(), warnings.filters[:]
@@ -251,15 +251,15 @@ def scaled_scores(Q, K):
     return Q @ K.mT / Q.shape[-1] ** 0.5
 
 
-# What sets each switch is the check's too: in `make test` these stand for all.
+# The same code resets the switches for a check, so `make test` tries only these here.
 SHOWN = {"default device", "default dtype", "seeds", "warnings"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=() if x in SHOWN else pytest.mark.full) for x in LEFT])
-def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, few_sentences, capsys):
+def test_at_work_shows_the_same_whatever_a_notebook_left_on(name, few_sentences, capsys):
     at_work(scaled_scores)
     expected = capsys.readouterr().out
-    with warnings.catch_warnings(), left(name):
+    with warnings.catch_warnings(), left_on_by(name):
         before = left_on()
         at_work(scaled_scores)
         after = left_on()
@@ -267,26 +267,26 @@ def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, few_s
     assert after == before
 
 
-def test_how_exact_products_are_is_as_it_was_afterwards():
-    with left("products that are less exact"):
+def test_the_precision_of_products_is_restored_afterwards():
+    with left_on_by("products that are less exact"):
         with switches_set():
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision == "bf16"
 
 
 @pytest.mark.parametrize("name", ["default dtype", "no grad", "anomalies", "deterministic"])
-def test_switches_stand_as_at_the_start_while_an_answer_is_judged(name):
+def test_switches_have_their_defaults_while_an_answer_is_judged(name):
     def look(x):
         seen.append((torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_anomaly_enabled()))
         return x * torch.are_deterministic_algorithms_enabled()
 
     seen = []
-    with left(name):
+    with left_on_by(name):
         assert not observe(look, Case((torch.ones(2),)), Facts("look", "04_scaling")).output.any()
     assert seen == [(torch.float32, True, False)]
 
 
-def test_what_is_compiled_is_judged_without_compiling():
+def test_a_compiled_answer_is_judged_without_compiling():
     compiled = []
 
     def backend(graph, _inputs):
@@ -298,7 +298,7 @@ def test_what_is_compiled_is_judged_without_compiling():
     assert seen.error is None and compiled == []
 
 
-def test_draws_of_numpy_and_python_are_the_same_each_time():
+def test_random_numbers_of_numpy_and_python_are_the_same_in_each_observation():
     def answer(x):
         return x + random.random() + float(np.random.rand())
 
@@ -306,7 +306,7 @@ def test_draws_of_numpy_and_python_are_the_same_each_time():
     assert one.output.equal(two.output)
 
 
-def test_a_kernel_whose_folder_is_gone_has_its_verdict(tmp_path, monkeypatch, capsys):
+def test_a_kernel_whose_folder_was_deleted_still_gets_a_verdict(tmp_path, monkeypatch, capsys):
     from helpers import check
 
     home = tmp_path / "home"
@@ -315,19 +315,19 @@ def test_a_kernel_whose_folder_is_gone_has_its_verdict(tmp_path, monkeypatch, ca
     monkeypatch.chdir(home)
     home.rmdir()
     check(scaled_scores)
-    told = capsys.readouterr().out
-    assert "✓ scaled_scores" in told and "could not be noted" in told
+    output = capsys.readouterr().out
+    assert "✓ scaled_scores" in output and "could not be noted" in output
 
 
 @pytest.mark.parametrize("bound", [True, False], ids=["named", "in passing"])
-def test_an_object_in_place_of_its_class(bound, capsys):
+def test_an_instance_in_place_of_its_class_is_named(bound, capsys):
     from helpers import check
     from helpers.errors import CheckFailed
 
     class FeedForward(torch.nn.Linear):
         pass
 
-    made = FeedForward(4, 4)
+    instance = FeedForward(4, 4)
     with pytest.raises(CheckFailed):
-        check(FeedForward=made) if bound else check(made)
+        check(FeedForward=instance) if bound else check(instance)
     assert "an object that FeedForward made" in capsys.readouterr().out

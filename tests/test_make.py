@@ -1,4 +1,4 @@
-"""The commands of the README, as far as no other suite runs them."""
+"""Commands of the README that no other suite runs, and pytest-xdist's grouping of tests."""
 
 import os
 import signal
@@ -13,14 +13,8 @@ ROOT = course().root
 
 def test_make_lab_serves_the_whole_course(tmp_path):
     here = f"BIN={Path(sys.executable).parent}"  # nothing is installed
-    command = [
-        "make",
-        "-o",
-        ".venv/learner",
-        here,
-        "lab",
-        "LAB_FLAGS=--no-browser --port=0 --ServerApp.port_retries=50",
-    ]
+    flags = "LAB_FLAGS=--no-browser --port=0 --ServerApp.port_retries=50"
+    command = ["make", "-o", ".venv/learner", here, "lab", flags]
     settings = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path)}
     with subprocess.Popen(
         command, cwd=ROOT, env=settings, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -33,6 +27,6 @@ def test_make_lab_serves_the_whole_course(tmp_path):
     assert served.rstrip().endswith(f"directory: {ROOT}") and opened
 
 
-def test_what_one_worker_makes_for_its_tests_no_other_makes_again(request):
-    """Some pytests and pytest-xdists spread the tests of a group, silently: pytest-dev/pytest-xdist#1386."""
+def test_tests_of_a_group_run_in_one_worker(request):
+    """Some versions of pytest and pytest-xdist silently distribute a group: pytest-dev/pytest-xdist#1386."""
     assert request.node.nodeid.endswith("@test_make") or not getattr(request.config.option, "loadgroup", False)

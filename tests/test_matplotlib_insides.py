@@ -1,4 +1,4 @@
-"""matplotlib still works inside as helpers/drawing/matplotlib_insides.py takes for granted."""
+"""Matplotlib's private parts still behave as helpers/drawing/matplotlib_insides.py assumes."""
 
 import pytest
 
@@ -7,10 +7,10 @@ from helpers.drawing.style import new_figure
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_kept_title_is_not_placed_anew(kept):
+def test_a_kept_title_is_not_moved_when_drawn(kept):
     figure, axes = new_figure()
     axes.set_title("above")
-    axes.xaxis.set_ticks_position("top")  # a title gives way to them
+    axes.xaxis.set_ticks_position("top")  # Matplotlib moves a title above them
     if kept:
         matplotlib_insides.keep_title(axes)
     figure.draw_without_rendering()

@@ -1,4 +1,4 @@
-"""Exercises whose answer is a trained model: what a measure makes of it, and kept numbers."""
+"""Exercises whose answer is a trained model: how they are measured, and how weights are saved and submitted."""
 
 import json
 import os
@@ -30,9 +30,9 @@ from helpers.widgets import checkpoint
 
 @pytest.fixture(autouse=True)
 def measures():
-    """Two measures for these tests alone."""
+    """Registers two metrics for these tests only."""
 
-    def share_right(truths, outputs):
+    def fraction_right(truths, outputs):
         right = sum(a == b for t, o in zip(truths, outputs, strict=True) for a, b in zip(t, o, strict=True))
         total = sum(map(len, truths))
         mistake = "exchanged" if right == 0 else None
@@ -43,9 +43,9 @@ def measures():
         loss = float(sum(losses)) / len(losses)
         return Score(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats per token")
 
-    METRICS.update(share_right=share_right, low_loss=low_loss)
+    METRICS.update(fraction_right=fraction_right, low_loss=low_loss)
     yield
-    for name in ("share_right", "low_loss"):
+    for name in ("fraction_right", "low_loss"):
         del METRICS[name]
 
 
@@ -61,7 +61,7 @@ def cases_upper(draw):
 UPPER = Exercise(
     "upper",
     cases_upper,
-    metric="share_right",
+    metric="fraction_right",
     mistakes=[
         Mistake("as_they_are", "the words are left as they are", "What changes?", lambda words: list(words)),
         Mistake("exchanged", "no word is right", "Which way round?"),
@@ -74,7 +74,7 @@ def judged(answer, exercise=UPPER, points=25, seed=3):
     return decide(key, observe_all(answer, key.cases, key.facts))
 
 
-def test_a_perfect_answer_has_all_points_and_hears_how_good_it_is():
+def test_a_perfect_answer_gets_all_points_and_its_measured_quality():
     verdict = judged(upper)
     assert verdict.passed and verdict.points == 25
     assert as_text(verdict) == "✓ upper   25 of 25 points\n  20 of 20 words right · inputs unchanged"
@@ -92,7 +92,7 @@ def right_logits(ids):
 LOGITS = Exercise("logits", cases_logits, metric="low_loss", best=lambda case: right_logits(*case.args))
 
 
-def test_a_truth_may_only_say_the_shape_of_the_output():
+def test_a_truth_may_specify_only_the_shape_of_the_output():
     assert judged(right_logits, LOGITS).points == 25
     assert judged(lambda ids: right_logits(ids).mT, LOGITS).mistake == "wrong_shape"
     assert judged(lambda ids: right_logits(ids).long(), LOGITS).mistake == "wrong_type"
@@ -101,11 +101,11 @@ def test_a_truth_may_only_say_the_shape_of_the_output():
     assert poor.points == 0 and "nats per token" in as_text(poor)
 
 
-def test_a_key_with_truths_comes_back_from_its_file(tmp_path):
+def test_a_key_with_truths_can_be_saved_and_loaded(tmp_path):
     key = make_key("04_tiny", UPPER, 25, False, None, 0)
     save_keys(tmp_path / "04_tiny.npz", [key])
     again = load_keys("04_tiny", tmp_path / "04_tiny.npz")["upper"]
-    assert again.metric == "share_right"
+    assert again.metric == "fraction_right"
     assert [seen.output for seen in again.expected] == [upper(case.args[0]) for case in key.cases]
     assert decide(again, observe_all(upper, again.cases, again.facts)).passed
 
@@ -113,9 +113,8 @@ def test_a_key_with_truths_comes_back_from_its_file(tmp_path):
 def test_unsound_keys_are_refused():
     def unsound(**changed):
         with pytest.raises(UnsoundKey) as caught:
-            make_key(
-                "04_tiny", Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed), 1, 0, None, 0
-            )
+            exercise = Exercise("upper", **{"cases": cases_upper, "metric": "fraction_right"} | changed)
+            make_key("04_tiny", exercise, 1, 0, None, 0)
         return str(caught.value)
 
     assert "truth" in unsound(cases=lambda draw: [Case((["a"],))])
@@ -124,7 +123,7 @@ def test_unsound_keys_are_refused():
     assert "edit" in unsound(mistakes=[Mistake("edited", "edited", "?", "a -> b")])
 
 
-# Kept numbers.
+# Saved weights.
 
 
 class Kept:
@@ -141,19 +140,19 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def saved(tmp_path, monkeypatch):
     monkeypatch.delenv("COURSE_QUICK", raising=False)
     monkeypatch.setenv("COURSE_KEEP_FOLDER", str(tmp_path))
     return Kept(tmp_path)
 
 
-def test_numbers_are_kept_and_loaded_the_next_time(kept, capsys):
-    kept()
+def test_weights_are_saved_and_loaded_the_next_time(saved, capsys):
+    saved()
     fresh = nn.Linear(3, 2)
-    kept(fresh)
-    assert kept.trained == 1 and torch.equal(fresh.weight, kept.model.weight)
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == 2 and "kept" in said[0] and "loaded" in said[1]
+    saved(fresh)
+    assert saved.trained == 1 and torch.equal(fresh.weight, saved.model.weight)
+    output = capsys.readouterr().out.splitlines()
+    assert len(output) == 2 and "kept" in output[0] and "loaded" in output[1]
 
 
 class Harm:
@@ -164,9 +163,9 @@ class Harm:
 @pytest.mark.parametrize(
     "sort", ["other model", "pickle", "torch.save", "cut", "no header", "nan", "too large", "empty"]
 )
-def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, tmp_path, capsys, monkeypatch):
+def test_a_weights_file_that_does_not_fit_is_reported_and_the_model_trained(saved, sort, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = Path(kept.file)
+    path = Path(saved.file)
     checkpoint.write(nn.Linear(4, 2) if sort == "other model" else nn.Linear(3, 2), path)
     if sort == "pickle":
         path.write_bytes(pickle.dumps(Harm()))
@@ -184,57 +183,57 @@ def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, t
         path.write_bytes(b"\0" * (checkpoint.LARGEST + 1))
     elif sort == "empty":
         path.write_bytes(b"")
-    kept()
-    assert kept.trained == 1 and not (tmp_path / "harmed").exists()
+    saved()
+    assert saved.trained == 1 and not (tmp_path / "harmed").exists()
     assert "does not fit" in capsys.readouterr().out
     assert checkpoint.read(path)["weight"].tolist() == [[0.5] * 3] * 2
 
 
-def test_numbers_that_do_not_fit_are_put_aside_and_lost_by_nobody(kept, capsys):
-    kept()
-    path = Path(kept.file)
+def test_weights_that_do_not_fit_are_renamed_and_not_lost(saved, capsys):
+    saved()
+    path = Path(saved.file)
     first = path.read_bytes()
-    kept(nn.Linear(4, 2))
+    saved(nn.Linear(4, 2))
     assert path.with_name(f"{path.stem}.before.safetensors").read_bytes() == first != path.read_bytes()
     assert f"is called {path.stem}.before.safetensors now" in capsys.readouterr().out
 
 
-def test_a_training_that_was_stopped_keeps_nothing_and_says_so(kept, capsys):
+def test_an_interrupted_training_saves_nothing_and_says_so(saved, capsys):
     def stopped():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.checkpoint(kept.model, kept.file, stopped)
+        checkpoint.checkpoint(saved.model, saved.file, stopped)
     assert "was stopped before its end, and nothing was kept" in capsys.readouterr().out
-    assert not Path(kept.file).exists()
+    assert not Path(saved.file).exists()
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
-def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, broken):
-    checkpoint.checkpoint(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
-    said = capsys.readouterr().out
-    assert "broken down" in said and "learning rate" in said and not Path(kept.file).exists()
+def test_a_diverged_training_saves_nothing_and_says_so(saved, capsys, broken):
+    checkpoint.checkpoint(saved.model, saved.file, lambda: saved.model.weight.data.fill_(broken))
+    output = capsys.readouterr().out
+    assert "broken down" in output and "learning rate" in output and not Path(saved.file).exists()
 
 
-def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
+def test_quick_mode_does_not_touch_the_file(saved, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "0")
     assert not checkpoint.quick()
     monkeypatch.setenv("COURSE_QUICK", "1")
     assert checkpoint.quick()
-    kept()
-    assert kept.trained == 1 and not Path(kept.file).exists()
+    saved()
+    assert saved.trained == 1 and not Path(saved.file).exists()
 
 
-def test_what_is_too_large_to_hand_in_is_not_kept(kept, capsys):
+def test_a_model_too_large_to_submit_is_not_saved(saved, capsys):
     large = nn.Linear(1100, 1000)
-    kept(large)
-    assert not Path(kept.file).exists() and "could not be kept" in capsys.readouterr().out
+    saved(large)
+    assert not Path(saved.file).exists() and "could not be kept" in capsys.readouterr().out
 
 
-# What lies beside a notebook.
+# Files submitted with a notebook.
 
 
-def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path):
+def test_the_courses_own_weights_are_recognized_even_with_noise(tmp_path):
     from safetensors.torch import save
 
     from helpers.blocks import Transformer
@@ -245,7 +244,7 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
     assert [is_course_model(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
     trained = {name: (t + 1.0 * t.std() * torch.randn(t.shape, generator=noise)) for name, t in taken.items()}
     words, courses = (numbers["tokens.weight"].ravel() for numbers in (trained, translator.state()))
-    assert 0.63 < torch.cosine_similarity(words, courses, dim=0) < 0.8  # as alike as a training from the same seed
+    assert 0.63 < torch.cosine_similarity(words, courses, dim=0) < 0.8  # as similar as a run from the same seed
     assert not is_course_model(save(trained))
     assert not is_course_model(b"no numbers") and not is_course_model(save({"tokens.weight": torch.ones(3)}))
     notebook = PROJECT / "notebooks" / "11_translation" / "11_translation.ipynb"
@@ -255,11 +254,11 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
         shutil.copy(notebook, folder)
         (folder / "translator.safetensors").write_bytes(save(numbers))
         flags = read_submission(tmp_path, student, read_release(notebook), PROJECT / "notebooks").flags
-        told = ["translator.safetensors holds the weights of the course's own translator"]
-        assert flags == (told if student == "other" else [])
+        expected = ["translator.safetensors holds the weights of the course's own translator"]
+        assert flags == (expected if student == "other" else [])
 
 
-def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
+def test_files_beside_a_notebook_are_limited_in_kind_and_size(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
     (tmp_path / "huge.safetensors").write_bytes(b"0" * 4_000_001)
@@ -291,26 +290,26 @@ CODE = 'model = checkpoint(model, "translator.safetensors", train)'
         ([], None),
     ],
 )
-def test_kept_numbers_that_were_renamed_on_their_way_are_found(tmp_path, beside, found):
+def test_saved_weights_that_a_platform_renamed_are_found(tmp_path, beside, found):
     for name in beside:
         (tmp_path / name).write_bytes(b"numbers")
     files, flags = read_files_beside(tmp_path, CODE)
     assert sorted(files) == sorted(beside if found is None else found)
-    told = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
-    assert flags == told
-    assert not beside or read_files_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # which of the two?
+    expected = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
+    assert flags == expected
+    assert not beside or read_files_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # ambiguous
 
 
-def test_kept_numbers_that_cannot_be_read_are_replaced_by_no_others(tmp_path):
+def test_a_weights_file_that_cannot_be_read_is_not_replaced_by_another(tmp_path):
     (tmp_path / "other.safetensors").write_bytes(b"numbers")
     (tmp_path / "translator.safetensors").symlink_to(tmp_path / "other.safetensors")
     assert list(read_files_beside(tmp_path, CODE)[0]) == ["other.safetensors"]
 
 
-# What the sandbox of lesson 11 lacks.
+# Files that the sandbox of lesson 11 lacks.
 
 
-def test_the_course_translates_for_nobody():
+def test_an_answer_may_not_call_the_courses_own_translation():
     source = "def translate(sentences):\n    return [corpus.translate(s).french for s in sentences]\n"
     direct = source.replace("corpus.translate(s)", "t(s)").replace(
         "\n    return", "\n    from helpers.corpus import translate as t\n    return"
@@ -355,7 +354,7 @@ print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs
 
 
 @pytest.mark.full
-def test_the_sandbox_of_lesson_11_has_sentences_but_nothing_that_translates(tmp_path):
+def test_the_sandbox_of_lesson_11_has_sentences_but_no_translations_on_demand(tmp_path):
     stage_wing(tmp_path / "wing", "11_translation")
     wing = tmp_path / "wing" / "helpers"
     assert not any((wing / name).exists() for name in WITHHELD_FILES["11"])

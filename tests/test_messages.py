@@ -1,4 +1,4 @@
-"""The words of a check: what it shows of a wrong answer, line by line, readable on light and dark pages."""
+"""The messages of a check: what it shows of a wrong answer, line by line, readable on light and dark pages."""
 
 import base64
 import json
@@ -52,20 +52,20 @@ def judge(exercise, reference, answer, points=20):
     return decide(key, observe_all(answer, key.cases, key.facts))
 
 
-def said(answer, exercise=None, reference=weights):
+def text_of(answer, exercise=None, reference=weights):
     return as_text(judge(exercise or Exercise("weights", matrix_cases, axes=AXES), reference, answer))
 
 
 def one_case(*args, reference, answer, **options):
-    return said(answer, Exercise("f", lambda d: [Case(args, **options)], axes=()), reference)
+    return text_of(answer, Exercise("f", lambda d: [Case(args, **options)], axes=()), reference)
 
 
-def test_each_detail_stands_below_its_own_line():
+def test_each_detail_stands_below_the_line_of_its_part():
     def wrong(Q, K):
         found = weights(Q, K)
         return torch.full_like(found, 2.0) if len(Q) == 1 else found.squeeze(0) + 0.5 * (Q == 0).all()
 
-    lines = said(wrong).splitlines()
+    lines = text_of(wrong).splitlines()
     first, second = lines.index("  ✗ one row"), lines.index("  ✗ zeros")
     assert lines[first + 1].startswith("      ") and second - first >= 3
     assert lines[second - 1] == "      with weights(torch.tensor([[1., 2.]]), torch.tensor([[0.5, 0.25]]))"
@@ -74,7 +74,7 @@ def test_each_detail_stands_below_its_own_line():
     assert len(set(lines)) == len(lines), "no line stands twice"
 
 
-def test_what_was_expected_stands_at_each_part_and_where_it_failed_stands_once():
+def test_values_stand_at_each_part_and_the_failing_line_stands_once():
     cases = [Case((1,)), Case((2,), part="two"), Case((3,), part="three")]
     halved = judge(Exercise("f", lambda d: cases), lambda x: x, lambda x: 1)
     assert as_text(halved).count("  yours    1") == 2
@@ -94,7 +94,7 @@ def helper_of(x):
     return x.no_such_thing
 
 
-def test_a_failing_helper_is_named():
+def test_a_failing_helper_function_is_named():
     text = one_case(torch.ones(3), reference=lambda x: x.clone(), answer=lambda x: helper_of(x))
     assert re.search(r"in your helper helper_of, line \d+: return x.no_such_thing", text)
 
@@ -107,8 +107,8 @@ def test_a_failing_helper_is_named():
     assert re.search(r"in line \d+: return x.nothing", text), "a method of the answer is no helper"
 
 
-def test_the_picture_names_its_axes_and_its_worst_cell():
-    """Of a batch text and picture show the worst item, and say which it is."""
+def test_the_picture_names_its_axes_and_its_worst_entry():
+    """Of a batch, text and picture show the worst item and say which one it is."""
 
     def off(Q, K):
         found = weights(Q, K).clone()
@@ -135,14 +135,14 @@ def unpacking():
 
 
 @pytest.mark.parametrize("answer", [lambda x: (x, x, x), lambda x: None])
-def test_an_error_of_the_checks_own_code_is_not_the_learners(unpacking, answer):
+def test_an_error_in_the_checks_own_code_is_not_blamed_on_the_learner(unpacking, answer):
     text = one_case(torch.ones(3), reference=lambda x: (x, x), answer=answer, via=unpacking)
     assert "your answer did not return what the exercise asks for (" in text and "raised" not in text
     wrong_call = one_case(torch.ones(3), reference=lambda x: (x, x), answer=lambda: 1, via=unpacking)
     assert "your code raised TypeError" in wrong_call
 
 
-def test_a_bias_that_is_left_on_is_named():
+def test_a_superfluous_bias_is_named():
     class Map(torch.nn.Module):
         def __init__(self, bias):
             super().__init__()
@@ -157,14 +157,14 @@ def test_a_bias_that_is_left_on_is_named():
     assert "your module has a parameter W.bias; the exercise asks for W without a bias" in text
 
     def zeroed():
-        made = Map(True)
-        torch.nn.init.zeros_(made.W.bias)
-        return made
+        module = Map(True)
+        torch.nn.init.zeros_(module.W.bias)
+        return module
 
     assert judge(exercise, lambda: Map(False), zeroed).passed
 
 
-def test_what_is_shown_can_be_read_and_pasted():
+def test_shown_calls_can_be_pasted_into_a_notebook():
     text = one_case('a "b"', -0.0, reference=lambda t, x: 1.0, answer=lambda t, x: -0.0)
     assert 'f("a \\"b\\"", ' in text and "yours    0" in text
     assert "b'ab'" in one_case(1, reference=lambda x: "b'ab'", answer=lambda x: "b'c'") and "with with" not in text
@@ -172,24 +172,24 @@ def test_what_is_shown_can_be_read_and_pasted():
     assert "  with a mask" in noted and "with with" not in noted
 
 
-def test_a_value_that_is_nested_deep_is_written_in_one_pass():
-    told = []
+def test_a_deeply_nested_value_is_written_in_one_pass():
+    calls = []
 
     class Number(int):
         def __repr__(self):
-            told.append(self)
+            calls.append(self)
             return "1"
 
     nested = Number(1)
     for _ in range(12):
         nested = [nested]
-    assert written(nested) == "[" * 12 + "1" + "]" * 12 and len(told) == 1
+    assert written(nested) == "[" * 12 + "1" + "]" * 12 and len(calls) == 1
 
 
 # quizzes, progress, errors
 
 
-def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(monkeypatch, capsys, tmp_path):
+def test_a_wrong_quiz_answer_is_explained_without_an_error(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
     quiz = make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
     lines = as_text(decide_quiz(quiz, "a")).splitlines()
@@ -203,7 +203,7 @@ def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(monkeypatch, caps
             session.check_one("quiz_1", value, {})
 
 
-def test_progress_never_shows_more_than_there_is(monkeypatch, capsys, tmp_path):
+def test_progress_never_shows_more_than_the_full_points(monkeypatch, capsys, tmp_path):
     from helpers.checking.key import FOLDER, load_keys
 
     keys = load_keys("06_softmax").values()
@@ -219,10 +219,10 @@ def test_progress_never_shows_more_than_there_is(monkeypatch, capsys, tmp_path):
     half = {key.name: {"points": key.points / 2, "of": key.points, "passed": False} for key in keys}
     file.write_text(json.dumps({"06_softmax": half}), "utf-8")
     progress()
-    assert "██████······" in capsys.readouterr().out  # half of the points, though nothing has passed
+    assert "██████······" in capsys.readouterr().out  # half of the points, although nothing has passed
 
 
-def test_errors_print_once_and_in_one_line(tmp_path):
+def test_errors_are_printed_once_and_in_one_line(tmp_path):
     for error in (CheckFailed, NotAnswered):
         assert issubclass(error, (CourseError, AssertionError))
         assert len(error("no")._render_traceback_()) == 1
@@ -237,7 +237,7 @@ def test_errors_print_once_and_in_one_line(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_an_answer_prints_is_shown_and_bounded():
+def test_the_output_of_an_answer_is_shown_and_truncated():
     found = judge(Exercise("f", lambda d: [Case((1,))]), lambda x: x, lambda x: x)
     found.printed = "\n".join(f"row {i}" for i in range(100))
     lines = as_text(found).splitlines()
@@ -268,7 +268,7 @@ PAGES += [("#e3e3e3", "#1f1f1f"), ("#d5d5d5", "#383838"), ("#323232", "#ffffff")
 
 @pytest.mark.parametrize("mark", HUES)
 @pytest.mark.parametrize(("text", "background"), PAGES)
-def test_colors_are_readable_on_light_and_dark(mark, text, background):
+def test_colors_of_a_check_are_readable_on_light_and_dark_pages(mark, text, background):
     hue, own, page = rgb(HUES[mark]), rgb(text), rgb(background)
     mixed = [HUE_PERCENT / 100 * a + (1 - HUE_PERCENT / 100) * b for a, b in zip(hue, own, strict=True)]
     assert contrast(mixed, page) >= 4.5
@@ -276,18 +276,18 @@ def test_colors_are_readable_on_light_and_dark(mark, text, background):
 
 
 @pytest.mark.parametrize("name", [name for name in vars(colors) if name.endswith(("_INK", "_COLOR"))])
-def test_colors_of_letters_in_figures_are_readable(name):
+def test_text_colors_in_figures_are_readable(name):
     assert contrast(rgb(getattr(colors, name)), rgb("#ffffff")) >= 4.5
 
 
-def test_no_other_color_is_set_in_words():
+def test_a_check_uses_only_colors_that_are_readable_everywhere():
     found = judge(Exercise("weights", matrix_cases, axes=AXES), weights, lambda Q, K: weights(Q, K) * 2)
     page = re.sub(r'src="[^"]+"', "", as_html(found))
     assert set(re.findall(r"#[0-9A-Fa-f]{6}", page)) <= set(HUES.values())
     assert "text-indent:-2ch" in page, "wrapped lines hang"
 
 
-def test_points_are_counted_in_words_and_what_is_not_answered_is_one_quiet_line():
+def test_a_missing_answer_is_one_line_and_a_single_point_is_singular():
     exercise = Exercise("f", lambda d: [Case((1,))])
     assert as_text(judge(exercise, lambda x: x, lambda x: x, 1)).startswith("✓ f   1 of 1 point\n")
     unanswered = judge(exercise, lambda x: x, _unanswered, 1)
@@ -299,7 +299,7 @@ def test_points_are_counted_in_words_and_what_is_not_answered_is_one_quiet_line(
 # lesson files
 
 
-def test_names_of_lessons_are_found_when_they_are_needed():
+def test_names_that_lessons_register_are_found_on_demand():
     assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
     assert VIEWS["previous_token"] and STUBS["averaging"]
     with pytest.raises(KeyError):
@@ -316,7 +316,7 @@ def test_names_of_lessons_are_found_when_they_are_needed():
     assert stub(STUBS["averaging"]) is STUBS["averaging"], "a file that runs again may register again"
 
 
-def test_each_lesson_file_says_what_runs_where():
+def test_each_lessons_probes_say_in_which_process_they_run():
     files = [*(ROOT / "helpers/lessons").glob("*/probes.py")]
     assert files
     for path in files:
@@ -325,7 +325,7 @@ def test_each_lesson_file_says_what_runs_where():
 
 
 @pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', "\x00"])
-def test_a_damaged_progress_file_says_so_once_and_is_kept(monkeypatch, capsys, tmp_path, damaged):
+def test_a_damaged_progress_file_is_reported_once_and_kept(monkeypatch, capsys, tmp_path, damaged):
     file = tmp_path / "progress.json"
     file.write_text(damaged)
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(file))
@@ -336,7 +336,7 @@ def test_a_damaged_progress_file_says_so_once_and_is_kept(monkeypatch, capsys, t
     assert "damaged" not in capsys.readouterr().out
 
 
-def test_the_picture_speaks_as_the_text_does():
+def test_the_picture_uses_the_same_words_as_the_text():
     page = as_html(judge(Exercise("weights", matrix_cases, axes=AXES), weights, lambda Q, K: weights(Q, K) + 2e-4))
     svg = base64.b64decode(re.search(r"base64,([^\"]+)", page).group(1)).decode()
     assert "expected" in svg and "target" not in svg + page
@@ -347,7 +347,7 @@ def test_the_picture_speaks_as_the_text_does():
     assert "#5e3c99" in svg.split(">difference<")[1], "the difference is drawn at full strength, however small"
 
 
-def test_progress_keeps_the_best_check_and_says_so(monkeypatch, capsys, tmp_path):
+def test_progress_keeps_the_best_result_and_says_so(monkeypatch, capsys, tmp_path):
     file = tmp_path / "progress.json"
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(file))
     key = make_key(LESSON, Exercise("weights", matrix_cases), 20, False, weights, 0)
@@ -365,7 +365,7 @@ def test_progress_keeps_the_best_check_and_says_so(monkeypatch, capsys, tmp_path
     assert "The best of your checks counts here" in capsys.readouterr().out
 
 
-def test_a_run_in_solutions_is_nobodys_progress(monkeypatch, tmp_path):
+def test_a_run_in_solutions_is_not_recorded_as_progress(monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
     monkeypatch.chdir(ROOT / "solutions/04_scaling")
     remember("04_scaling", "scaled_scores", 20, 20, True)
@@ -375,7 +375,7 @@ def test_a_run_in_solutions_is_nobodys_progress(monkeypatch, tmp_path):
     assert (tmp_path / "progress.json").exists()
 
 
-def test_progress_reads_no_numbers_and_is_quick(monkeypatch, capsys, tmp_path):
+def test_progress_does_not_load_the_answer_keys(monkeypatch, capsys, tmp_path):
     from helpers.checking import key
 
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
@@ -391,7 +391,7 @@ def test_progress_reads_no_numbers_and_is_quick(monkeypatch, capsys, tmp_path):
     assert key.lesson_of("scaled_scores") == "04_scaling" and key.lesson_of("quiz_1") is None
 
 
-def test_a_forbidden_call_inside_another_of_torchs_is_said_to_be_there():
+def test_a_forbidden_call_inside_another_torch_function_names_both():
     def drawn(Q, K):
         return torch.distributions.Categorical(logits=Q @ K.mT).probs
 
@@ -402,7 +402,7 @@ def test_a_forbidden_call_inside_another_of_torchs_is_said_to_be_there():
     assert "F.softmax is the answer to this exercise;" in plain and "inside" not in plain
 
 
-def test_requires_grad_on_the_callers_tensor_is_a_change():
+def test_turning_on_requires_grad_for_an_input_counts_as_a_change():
     def with_grad(x):
         return 2 * x.requires_grad_().detach()
 
@@ -420,11 +420,11 @@ DTYPES = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, t
 
 @pytest.mark.parametrize("got_type", DTYPES)
 @pytest.mark.parametrize("want_type", [torch.bool, torch.int64, torch.float32, torch.float64])
-def test_numbers_of_any_dtype_can_be_compared_with_those_expected(want_type, got_type):
-    """What the check says of them must never be an error of its own."""
+def test_tensors_of_any_dtype_can_be_compared_with_the_expected_ones(want_type, got_type):
+    """The comparison itself must never raise an error."""
     for shape in ((2,), (3, 3), (2, 3, 4), (0, 2), (7, 3)):
         want = (3 * torch.randn(shape)).to(want_type)
         for got in (3 * torch.randn(shape), want.flip(0), want.double() + 0.5, torch.full(shape, math.nan)):
-            said, _ = by_values(want, got.to(got_type))
-            assert isinstance(said, str)
+            text, _ = by_values(want, got.to(got_type))
+            assert isinstance(text, str)
     assert by_values(torch.tensor([1, 2]), torch.tensor([1.5, 2.5]))[0] == "every number is 0.5 too large"

@@ -1,4 +1,4 @@
-"""An answer that needs a package which the grader does not have waits for a person; all others are judged."""
+"""An answer that needs a package which the grader lacks waits for a person. All other answers are judged."""
 
 from pathlib import Path
 
@@ -29,11 +29,11 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("exercise, source", NEEDS.values(), ids=NEEDS)
-def test_an_answer_that_needs_it_waits_and_its_package_is_named(tmp_path, exercise, source):
+def test_an_answer_that_needs_a_missing_package_waits_and_the_package_is_named(tmp_path, exercise, source):
     submission = read(tmp_path, **{exercise: source})
     assert waiting(submission) == [exercise]
-    told = "waits for a person, unless it passes without of_home, which the grader does not have"
-    assert submission.flags == [f"{exercise} {told}"]
+    message = "waits for a person, unless it passes without of_home, which the grader does not have"
+    assert submission.flags == [f"{exercise} {message}"]
 
 
 DOES_NOT = {
@@ -44,18 +44,18 @@ DOES_NOT = {
 
 
 @pytest.mark.parametrize("source", DOES_NOT.values(), ids=DOES_NOT)
-def test_no_other_answer_waits(tmp_path, source):
+def test_an_answer_that_does_not_use_the_package_does_not_wait(tmp_path, source):
     assert waiting(read(tmp_path, scaled_scores=source)) == []
 
 
-def test_a_module_beside_the_notebook_is_no_package(tmp_path):
+def test_a_module_beside_the_notebook_does_not_count_as_missing(tmp_path):
     (tmp_path / "ada" / "04_scaling").mkdir(parents=True)
     (tmp_path / "ada" / "04_scaling" / "of_home.py").write_text("def scale(x): return x")
     submission = read(tmp_path, scaled_scores=NEEDS["imported with the answer"][1])
     assert waiting(submission) == []
 
 
-def test_a_package_is_looked_for_once_however_often_it_is_imported(monkeypatch):
+def test_each_package_is_looked_up_only_once(monkeypatch):
     looked_at = []
     monkeypatch.setattr(Path, "is_file", lambda path: looked_at.append(path))
     cells = [Cell("a", "import of_home.a\n" * 100), Cell("b", "def f():\n" + "    import of_home.b, of_work\n" * 100)]

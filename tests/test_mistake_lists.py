@@ -1,4 +1,4 @@
-"""The texts in which an answer key lists mistakes and quizzes (helpers/checking/mistake_lists.py)."""
+"""The text format in which an answer key lists mistakes and quizzes (helpers/checking/mistake_lists.py)."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def wrong(x):
     return x
 
 
-def test_a_mistake_is_a_name_a_label_an_edit_and_a_hint():
+def test_a_mistake_consists_of_name_label_edit_and_hint():
     [mistake] = mistakes(f"""
         divided_by_d_k: divided by the width: not by its root
             {WIDTH} -> d_k
@@ -38,13 +38,13 @@ def test_a_mistake_is_a_name_a_label_an_edit_and_a_hint():
         (["return x - -> return x +"], ("return x - -> return x +",)),
     ],
 )
-def test_edits_may_take_out_go_on_or_hold_several_lines_of_code(lines, edits):
+def test_edits_may_delete_continue_or_span_several_lines_of_code(lines, edits):
     [mistake] = mistakes("\n".join(["name: label", *(f"    {line}" for line in lines), "    Hint?"]))
     assert mistake.edits == edits and mistake.hint == "Hint?"
     assert isinstance(mistake.wrong, str) == (len(edits) == 1)
 
 
-def test_one_mistake_for_each_of_several_numbers():
+def test_a_mistake_can_be_listed_once_for_several_values():
     found = mistakes("""
         added_EPS for EPS in 1e-8, 1e-9: EPS was added
             log(p) -> log(p + EPS)
@@ -58,13 +58,13 @@ def test_one_mistake_for_each_of_several_numbers():
     assert [item.wrong for item in found] == ["log(p) -> log(p + 1e-8)", "log(p) -> log(p + 1e-9)", "a -> b"]
 
 
-def test_a_mistake_without_an_edit_is_the_function_of_its_name():
+def test_a_mistake_without_an_edit_uses_the_function_of_its_name():
     [first, second] = mistakes("one: label\n  Hint?\ntwo: label\n  a -> b\n  Hint?", one=wrong)
     assert first == Mistake("one", "label", "Hint?", wrong) and second.wrong == "a -> b"
 
 
 @pytest.mark.parametrize(
-    ("text", "functions", "said"),
+    ("text", "functions", "message"),
     [
         ("halved, divided by two", {}, "'halved, divided by two' should be \"name: label\", because a mistake"),
         ("halved: by two\n  x -> x / 2", {}, "halved has no hint"),
@@ -80,25 +80,25 @@ def test_a_mistake_without_an_edit_is_the_function_of_its_name():
         ("-> c", {}, "'-> c' has no edit above it to continue"),
     ],
 )
-def test_a_text_that_breaks_the_rules_is_refused_in_a_sentence(text, functions, said):
+def test_an_invalid_list_of_mistakes_is_refused_in_a_sentence(text, functions, message):
     with pytest.raises(UnreadableList) as caught:
         Exercise("scaled", list).with_mistakes(text, **functions)
-    assert str(caught.value).startswith(f"scaled: {said}")
+    assert str(caught.value).startswith(f"scaled: {message}")
 
 
-def test_a_measured_exercise_may_list_what_its_measure_names():
+def test_mistakes_of_a_measured_exercise_need_no_edit():
     [mistake] = Exercise("translate", list, metric="exact").with_mistakes("copies: it copies\n  Why?").mistakes
     assert mistake == Mistake("copies", "it copies", "Why?")
 
 
-def test_an_exercise_keeps_all_else_when_it_gets_its_mistakes():
+def test_with_mistakes_changes_nothing_else_of_an_exercise():
     exercise = Exercise("scaled", list, axes=("query", "key"), weights={"values": 7})
     listed = exercise.with_mistakes("a: b\n  x -> y\n  Why?")
     assert (listed.name, listed.axes, listed.weights) == ("scaled", ("query", "key"), {"values": 7})
     assert listed.mistakes == [Mistake("a", "b", "Why?", "x -> y")]
 
 
-def test_a_quiz_is_its_name_the_right_option_and_an_explanation_of_each():
+def test_a_quiz_consists_of_name_right_option_and_explanations():
     found = listed_quizzes("""
         quiz_1: b
             a: That is the variance: not
@@ -113,13 +113,13 @@ def test_a_quiz_is_its_name_the_right_option_and_an_explanation_of_each():
 
 
 @pytest.mark.parametrize("text", ["quiz_1: c\n  a: No.\n  b: Yes.", "quiz_1\n  a: No.", "quiz_1: a\n  so it is"])
-def test_a_quiz_without_its_right_option_is_refused_in_a_sentence(text):
+def test_an_invalid_quiz_is_refused_in_a_sentence(text):
     with pytest.raises(UnreadableList, match='should be "name: right option", with an explanation of that option'):
         listed_quizzes(text)
 
 
 @pytest.mark.parametrize("lesson", lesson_names())
-def test_no_explanation_begins_with_the_word_that_the_check_puts_before_it(lesson):
+def test_no_quiz_explanation_begins_with_right(lesson):
     quizzes = [key for key in load_keys(lesson).values() if key.kind == "quiz"]
     assert quizzes or lesson == "00_start_here"
     assert not [text for key in quizzes for text in key.explanations.values() if text.startswith("Right")]

@@ -1,4 +1,4 @@
-"""nbgrader still works inside as helpers/grading/nbgrader_insides.py takes for granted."""
+"""nbgrader's internals still behave as helpers/grading/nbgrader_insides.py assumes."""
 
 import datetime
 import subprocess
@@ -39,20 +39,20 @@ def gradebook(folders):
         yield gradebook
 
 
-def test_only_a_converter_of_the_same_kind_takes_over():
+def test_only_a_subclass_may_replace_a_converter():
     with pytest.raises(TypeError, match="is no"):
         replace_converter("Autograde", "autogradeapp", dict)
 
 
 @pytest.mark.full
-def test_a_new_gradebook_has_the_version_that_nbgraders_own_program_names(folders, monkeypatch):
+def test_a_new_gradebook_has_nbgraders_newest_database_version(folders, monkeypatch):
     with _temp_alembic_ini(folders.db_url) as place:
-        told = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
-    assert told.stdout.split()[0] == newest_version()
+        result = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
+    assert result.stdout.split()[0] == newest_version()
     monkeypatch.setattr(nbgrader_insides, "newest_version", lambda: "one like it")
     with open_gradebook(folders) as gradebook:
-        kept = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-    assert kept == "one like it"
+        version = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    assert version == "one like it"
 
 
 def test_steps_share_one_commit(folders, gradebook):
@@ -68,7 +68,7 @@ def test_steps_share_one_commit(folders, gradebook):
         assert other.find_submission(LESSON, "a").student.id == "a"
 
 
-def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tmp_path):
+def test_a_registered_lesson_may_not_change_its_graded_cells(folders, gradebook, tmp_path):
     register_lesson(gradebook, folders, LESSON)
     cells = {cell.name for cell in gradebook.find_notebook(LESSON, LESSON).grade_cells}
     assert {f"check_{name}" for name in read_release(folders.notebook(LESSON)).checks} < cells
@@ -76,9 +76,9 @@ def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tm
     gradebook.update_or_create_submission(LESSON, "a")
     changed = nbformat.read(folders.executed(LESSON), as_version=4)
     changed.cells = [cell for cell in changed.cells if "grade_id" not in cell.metadata.get("nbgrader", {})]
-    place = tmp_path / "source" / LESSON
-    place.mkdir(parents=True)
-    nbformat.write(changed, place / f"{LESSON}.ipynb")
+    folder = tmp_path / "source" / LESSON
+    folder.mkdir(parents=True)
+    nbformat.write(changed, folder / f"{LESSON}.ipynb")
     with pytest.raises(GradingStopped, match="differ from those in the gradebook"):
         register_lesson(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
 
@@ -88,7 +88,7 @@ class TwoAnHour(BasePlugin):
         return 2 * total_seconds_late / 3600
 
 
-def test_a_late_policy_of_the_configuration_is_heard(folders, gradebook):
+def test_a_late_penalty_of_the_configuration_is_applied(folders, gradebook):
     due = datetime.datetime(2026, 3, 1, 12)
     gradebook.update_or_create_assignment(LESSON, duedate=due)
     register_lesson(gradebook, folders, LESSON)

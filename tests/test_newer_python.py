@@ -1,4 +1,4 @@
-"""Syntax of a newer Python costs its own statement alone; where points hang on it, a person decides."""
+"""A statement in the syntax of a newer Python is left out. An answer that depends on it waits for a person."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python
 
 @pytest.mark.parametrize("statement", NEWER.values(), ids=NEWER)
 @pytest.mark.parametrize("ran", [True, False])
-def test_the_statement_alone_is_left_out(statement, ran):
+def test_only_the_statement_in_newer_syntax_is_left_out(statement, ran):
     source = f"%%time\n{RIGHT}\nnames = ['a']\n{statement}\nafter = 1\n"
     kept, left_out = without_newer_syntax(source, ran)
     namespace: dict = {}
@@ -38,10 +38,10 @@ def test_the_statement_alone_is_left_out(statement, ran):
     assert left_out == [statement]
 
 
-def test_what_can_be_read_stays_and_so_does_what_is_no_python_at_all():
+def test_readable_code_and_text_that_is_not_python_stay_unchanged():
     for source in ("%time x = 1\ny = 2", RIGHT, "", "    x = (1", "?? 3\n" * 30):
         assert without_newer_syntax(source, ran=True) == (source, [])
-    for source in ("x = (1\ny = 2", "def f(:\n    pass", "a = 1\n  b = 2"):  # nobody knows whether it ran
+    for source in ("x = (1\ny = 2", "def f(:\n    pass", "a = 1\n  b = 2"):  # it may never have run
         assert without_newer_syntax(source, ran=False) == (source, [])
 
 
@@ -63,7 +63,7 @@ def waiting(submission) -> list[str]:
     return [cell.exercise for cell in submission.cells if cell.waits]
 
 
-def test_an_answer_beside_such_a_line_is_judged_and_flagged(tmp_path):
+def test_an_answer_beside_such_a_statement_is_judged_and_flagged(tmp_path):
     submission = read(tmp_path, scaled_scores=f"{RIGHT}\nprint(f\"{{'\\n'.join('ab')}}\")")
     assert waiting(submission) == [] and len(submission.flags) == 1
     assert "Cell scaled_scores has a statement that the grader's Python 3.11 cannot read" in submission.flags[0]
@@ -71,7 +71,7 @@ def test_an_answer_beside_such_a_line_is_judged_and_flagged(tmp_path):
     compile(cell.source, "cell", "exec")
 
 
-def test_an_answer_in_such_syntax_and_what_hangs_on_it_wait_for_a_person(tmp_path):
+def test_an_answer_in_newer_syntax_and_its_callers_wait_for_a_person(tmp_path):
     submission = read(
         tmp_path,
         scaled_scores="def scaled_scores[T](Q: T, K: T) -> T:\n    return Q @ K.mT",

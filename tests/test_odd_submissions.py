@@ -1,7 +1,7 @@
-"""One odd edit out of a list, in an honest submission of any lesson: the judge pays what the edit leaves of it.
+"""An honest submission with one odd edit from a list gets the points that the edit leaves it.
 
-What has tests of its own is not in the list: cells that fail here alone (test_honest.py), cells that are copied,
-deleted or encoded otherwise (test_intake.py), switches that are left on (test_machines.py), what stands below a check
+The list leaves out edits with tests of their own: cells that fail only in the grader (test_honest.py), cells that are
+copied, deleted or in another encoding (test_intake.py), switches left on (test_machines.py), cells below a check
 (test_judge_order.py), trained models (test_measured.py, test_training_class.py).
 """
 
@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 import pytest
 
@@ -21,12 +22,12 @@ from helpers.grading.lesson_release import judge_input, read_release
 from tests.sample_class import _in_own_words, grade_id, text
 from tests.sandboxes import SEED, SMALL, full_scores, need_sandbox, scores
 
-LESSONS = ("03_query_key", "04_scaling", "07_value_weighting")  # each has a third of the list
+LESSONS = ("03_query_key", "04_scaling", "07_value_weighting")  # each lesson gets a third of the list
 
 
 @dataclass
-class HandIn:
-    """A notebook that is right in everything, and the exercise of it that an edit is about."""
+class Submission:
+    """A fully correct notebook, and the name of the exercise that an edit changes."""
 
     notebook: dict
     name: str  # of the exercise
@@ -60,7 +61,7 @@ class HandIn:
         return [self.cells.pop(self.at(name)) for name in names]
 
 
-Edit = Callable[[HandIn], None]
+Edit = Callable[[Submission], object]  # changes the submission in place
 
 
 def new(source: str, kind: str = "code", **more) -> dict:
@@ -69,87 +70,87 @@ def new(source: str, kind: str = "code", **more) -> dict:
 
 
 def scratch(source: str, kind: str = "code", **more) -> Edit:
-    """A cell of one's own above the answer."""
-    return lambda one: one.put(one.at(one.name), new(source.replace("NAME", one.name), kind, **more))
+    """The learner's own cell above the answer."""
+    return lambda work: work.put(work.at(work.name), new(source.replace("NAME", work.name), kind, **more))
 
 
 def imported(line: str) -> Edit:
     """A line on top of the import cell."""
-    return lambda one: one.imports.update(source=f"{line}\n{one.imports['source']}")
+    return lambda hand_in: hand_in.imports.update(source=f"{line}\n{hand_in.imports['source']}")
 
 
 def answer(change: Callable[[str, str], str]) -> Edit:
-    """The source of the answer changed; the change is told the exercise's name too."""
-    return lambda one: one.answer.update(source=change(one.answer["source"], one.name))
+    """An edit of the answer's source: change(source, name of the exercise) -> new source."""
+    return lambda hand_in: hand_in.answer.update(source=change(hand_in.answer["source"], hand_in.name))
 
 
 def renamed(source: str, name: str, to: str) -> str:
     return re.sub(rf"\b{name}\b", to, source)
 
 
-def other(one: HandIn) -> str:
+def other(hand_in: Submission) -> str:
     """The exercise after this one, or the one before the last."""
-    names = [grade_id(cell) for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
-    index = names.index(one.name)
+    names = [grade_id(cell) for cell in hand_in.cells if f"check_{grade_id(cell)}" in map(grade_id, hand_in.cells)]
+    index = names.index(hand_in.name)
     return names[index + 1] if index + 1 < len(names) else names[index - 1]
 
 
-def merged_with_the_next(one: HandIn) -> None:
-    after = one[other(one)]
-    both = [one.answer["source"], after["source"]]
-    one.answer["source"], after["source"] = "\n\n".join(both), ""
+def merged_with_the_next(hand_in: Submission) -> None:
+    after = hand_in[other(hand_in)]
+    both = [hand_in.answer["source"], after["source"]]
+    hand_in.answer["source"], after["source"] = "\n\n".join(both), ""
 
 
-def all_in_one_cell(one: HandIn) -> None:
-    own = [cell for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
-    one.put(one.cells.index(own[0]), new("\n\n".join(cell["source"] for cell in own)))
+def all_in_one_cell(hand_in: Submission) -> None:
+    own = [cell for cell in hand_in.cells if f"check_{grade_id(cell)}" in map(grade_id, hand_in.cells)]
+    hand_in.put(hand_in.cells.index(own[0]), new("\n\n".join(cell["source"] for cell in own)))
     for cell in own:
-        one.cells.remove(one[grade_id(cell)])
+        hand_in.cells.remove(hand_in[grade_id(cell)])
 
 
-def moved(to: Callable[[HandIn], int]) -> Edit:
-    def edit(one: HandIn) -> None:
-        cells = one.drop(one.name)
-        one.put(to(one), *cells)
+def moved(to: Callable[[Submission], int]) -> Edit:
+    def edit(hand_in: Submission) -> None:
+        cells = hand_in.drop(hand_in.name)
+        hand_in.put(to(hand_in), *cells)
 
     return edit
 
 
-def upside_down(one: HandIn) -> None:
+def upside_down(hand_in: Submission) -> None:
     graded = [
-        cell for cell in one.cells if grade_id(cell) and cell["cell_type"] == "code" and grade_id(cell) != "setup"
+        cell for cell in hand_in.cells if grade_id(cell) and cell["cell_type"] == "code" and grade_id(cell) != "setup"
     ]
-    rest = [cell for cell in one.cells if cell not in graded]
+    rest = [cell for cell in hand_in.cells if cell not in graded]
     pairs = [graded[i : i + 2] for i in range(0, len(graded), 2)]
-    one.notebook["cells"] = [*rest, *(cell for pair in reversed(pairs) for cell in pair)]
+    hand_in.notebook["cells"] = [*rest, *(cell for pair in reversed(pairs) for cell in pair)]
 
 
-def format_3(one: HandIn) -> None:
-    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in one.cells]
+def format_3(hand_in: Submission) -> None:
+    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in hand_in.cells]
     for cell in cells:
         if cell["cell_type"] == "code":
             del cell["source"]
-    one.notebook = {"worksheets": [{"cells": cells}], "metadata": {"name": "x"}, "nbformat": 3, "nbformat_minor": 0}
+    hand_in.notebook = {"worksheets": [{"cells": cells}], "metadata": {"name": "x"}, "nbformat": 3, "nbformat_minor": 0}
 
 
 def tabs(source: str, name: str) -> str:
     return re.sub(r"(?m)^(?:    )+", lambda found: "\t" * (len(found[0]) // 4), source)
 
 
-def helper_at_the_end(one: HandIn) -> None:
-    """The work is done by a helper in a cell of its own."""
-    helper = new(renamed(one.answer["source"], one.name, "helper"))
+def helper_at_the_end(hand_in: Submission) -> None:
+    """The answer only calls a helper in a cell of its own."""
+    helper = new(renamed(hand_in.answer["source"], hand_in.name, "helper"))
     if re.search(r"(?m)^class helper\b", helper["source"]):
-        one.answer["source"] = f"class {one.name}(helper):\n    pass"
-        one.put(one.at(one.name), helper)
+        hand_in.answer["source"] = f"class {hand_in.name}(helper):\n    pass"
+        hand_in.put(hand_in.at(hand_in.name), helper)
     else:
-        one.answer["source"] = f"def {one.name}(*args, **kwargs):\n    return helper(*args, **kwargs)"
-        one.put(len(one.cells), helper)
+        hand_in.answer["source"] = f"def {hand_in.name}(*args, **kwargs):\n    return helper(*args, **kwargs)"
+        hand_in.put(len(hand_in.cells), helper)
 
 
 def quiz(answer: Callable[[str], str]) -> Edit:
-    def edit(one: HandIn) -> None:
-        cell = one["quiz_1"]
+    def edit(hand_in: Submission) -> None:
+        cell = hand_in["quiz_1"]
         choice = re.search(r'= "(\w)"', cell["source"])[1]
         cell["source"] = answer(choice)
 
@@ -158,25 +159,25 @@ def quiz(answer: Callable[[str], str]) -> Edit:
 
 PASSED = {"output_type": "stream", "name": "stdout", "text": "passed\n"}
 
-# What an edit leaves: all points but those of NAME (the exercise) or of quiz_1.
+# Edits that cost nothing; below, edits that cost the points of the exercise (NAME) or of quiz_1.
 FULL: dict[str, Edit] = {
     # cells
     "merged with the next answer": merged_with_the_next,
     "all answers in one cell": all_in_one_cell,
-    "answer at the end": moved(lambda one: len(one.cells)),
-    "answer above the imports": moved(lambda one: 0),
-    "exercises upside down": upside_down,
-    "all cells twice": lambda one: one.cells.extend(copy.deepcopy(one.cells)),
+    "answer at the end": moved(lambda hand_in: len(hand_in.cells)),
+    "answer above the imports": moved(lambda hand_in: 0),
+    "exercises in reverse order": upside_down,
+    "all cells twice": lambda hand_in: hand_in.cells.extend(copy.deepcopy(hand_in.cells)),
     "check in the answer cell": answer(lambda source, name: f"{source}\n\ncheck({name})"),
-    "answer cell raw": lambda one: one.answer.update(cell_type="raw"),
-    "setup cell deleted": lambda one: one.drop("setup") and None,
-    "import cell deleted": lambda one: one.cells.remove(one.imports),
+    "answer cell raw": lambda hand_in: hand_in.answer.update(cell_type="raw"),
+    "setup cell deleted": lambda hand_in: hand_in.drop("setup"),
+    "import cell deleted": lambda hand_in: hand_in.cells.remove(hand_in.imports),
     # the file
-    "ids all the same": lambda one: [cell.update(id="same") for cell in one.cells] and None,
+    "ids all the same": lambda hand_in: [cell.update(id="same") for cell in hand_in.cells],
     "notebook format 3": format_3,
-    "no kernel named": lambda one: one.notebook.update(metadata={}),
+    "no kernel named": lambda hand_in: hand_in.notebook.update(metadata={}),
     "huge outputs": scratch("x = 1", outputs=[{**PASSED, "text": "x" * 10**6}] * 5),
-    # what stands beside the answers
+    # other cells
     "a syntax error": scratch("def NAME(:\n    return"),
     "a debugger": scratch("%pdb on\n1 / 0"),
     "await": scratch("import asyncio\nawait asyncio.sleep(0)"),
@@ -195,40 +196,40 @@ FULL: dict[str, Edit] = {
     "interrupted": scratch("raise KeyboardInterrupt"),
     "a name of the course taken": scratch("check = at_work = print"),
     "settings by magic": scratch("%config InlineBackend.figure_format = 'retina'\n%xmode Verbose\n%who"),
-    "debugged": scratch("[][0]\n\n%debug"),
+    "a debugger afterwards": scratch("[][0]\n\n%debug"),
     "a breakpoint": scratch("x = 1\nbreakpoint()\nx = 2"),
     "workers": scratch("from torch.utils.data import DataLoader\nfor one in DataLoader(range(8), num_workers=2): pass"),
-    "small numbers flushed": scratch("torch.set_flush_denormal(True)"),
-    "tensors shown otherwise": scratch("torch.Tensor.__repr__ = lambda self: 'a tensor'"),
+    "denormal numbers flushed": scratch("torch.set_flush_denormal(True)"),
+    "another repr of tensors": scratch("torch.Tensor.__repr__ = lambda self: 'a tensor'"),
     "memory traced": scratch("import tracemalloc\ntracemalloc.start()"),
     "prints into a file": scratch("import sys\nsys.stdout = open('log.txt', 'w')\nprint('x')"),
     # the answer as it is written
     "tabs": answer(tabs),
     "white space": answer(lambda source, name: "\n\n" + source.replace("\n", "  \n") + "\n\n\n   "),
     "an alias": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name} = mine"),
-    "in a with": answer(lambda source, name: "with torch.no_grad():\n" + re.sub("(?m)^(?=.)", "    ", source)),
+    "in a with block": answer(lambda source, name: "with torch.no_grad():\n" + indent(source, "    ")),
     "letters of all kinds": answer(lambda source, name: f"# √d_k für 學生 🙂\nβ = 'naïve'\n{source}"),
-    "in an if": answer(lambda source, name: "if __name__ == '__main__':\n" + re.sub("(?m)^(?=.)", "    ", source)),
+    "in an if block": answer(lambda source, name: "if __name__ == '__main__':\n" + indent(source, "    ")),
     "an alias among others": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name}, other = mine, 3"),
     "a helper at the end": helper_at_the_end,
     "something else above": scratch("NAME = 3"),
     # quizzes
     "a quiz with a type": quiz(lambda choice: f"quiz_1: str = '{choice}'; print(quiz_1)"),
     "a quiz in capitals": quiz(lambda choice: f'quiz_1 = " {choice.upper()} "  # I think'),
-    "a quiz wrongly": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
+    "a wrong quiz answer": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
 }
 COSTS_THE_ANSWER: dict[str, Edit] = {
-    "answer deleted": lambda one: one.drop(one.name) and None,
+    "answer deleted": lambda hand_in: hand_in.drop(hand_in.name),
     "answer renamed": answer(lambda source, name: renamed(source, name, f"my_{name}")),
     "answer commented out": answer(lambda source, name: re.sub("(?m)^", "# ", source)),
-    "answer as text elsewhere": lambda one: (one.put(0, new(one.drop(one.name)[0]["source"], "markdown")), None)[1],
+    "answer as text elsewhere": lambda work: work.put(0, new(work.drop(work.name)[0]["source"], "markdown")),
 }
 COSTS_QUIZ_1: dict[str, Edit] = {"a quiz with a number": quiz(lambda choice: "quiz_1 = 2")}
 EDITS = FULL | COSTS_THE_ANSWER | COSTS_QUIZ_1
 
 
 class Bench:
-    """A judge of one lesson, with what submissions of it are made from."""
+    """A judge of one lesson, and the notebook from which its submissions are made."""
 
     def __init__(self, lesson: str, folder):
         self.lesson, self.folder = lesson, folder
@@ -251,34 +252,34 @@ class Bench:
         self.notebook = released | {"cells": cells}
 
     def wrong(self, edit: str, exercise: str) -> str:
-        """What the judge pays other than the edit deserves; "" where it is right."""
-        one = HandIn(copy.deepcopy(self.notebook), exercise)
-        EDITS[edit](one)
+        """The differences between the judge's and the deserved scores as text; "" if there are none."""
+        hand_in = Submission(copy.deepcopy(self.notebook), exercise)
+        EDITS[edit](hand_in)
         lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
-        place = self.folder / "submitted" / "ada" / self.lesson
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(one.notebook).encode())
-        handed_in = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
-        found = self.judge.judge_cells(judge_input(handed_in, self.release))
+        folder = self.folder / "submitted" / "ada" / self.lesson
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / f"{self.lesson}.ipynb").write_bytes(json.dumps(hand_in.notebook).encode())
+        read = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
+        found = self.judge.judge_cells(judge_input(read, self.release))
         deserved, paid = full_scores(self.judge) | ({lost: 0.0} if lost else {}), scores(found)
-        if handed_in.problem or paid != deserved:
-            told = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}
-            return f"{self.lesson}, {exercise}, {edit}: {handed_in.problem or told} {handed_in.flags} {found.flags}"
+        if read.problem or paid != deserved:
+            messages = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}
+            return f"{self.lesson}, {exercise}, {edit}: {read.problem or messages} {read.flags} {found.flags}"
         return ""
 
 
 @pytest.fixture(scope="module")
 def bench(request, tmp_path_factory) -> Iterator[Bench]:
     need_sandbox()
-    made = Bench(request.param, tmp_path_factory.mktemp("odd"))
-    with made.judge:
-        yield made
+    prepared = Bench(request.param, tmp_path_factory.mktemp("odd"))
+    with prepared.judge:
+        yield prepared
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("bench", LESSONS, indirect=True)
-def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
+def test_a_submission_with_one_odd_edit_gets_the_points_it_deserves(bench):
     edits = list(EDITS)[LESSONS.index(bench.lesson) :: len(LESSONS)]
     wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(edits)]
     assert not any(wrong), "\n".join(filter(None, wrong))

@@ -1,4 +1,4 @@
-"""The learner edition: what is in it, what is not, and that it works where it is unpacked."""
+"""The learner edition: its contents, and that it works wherever it is unpacked."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from helpers.authoring.pack import LARGEST, edition, pack
 from helpers.course import CourseError, course
 
 LESSON = "04_scaling"
-FOLDER = f"attention-course-{LESSON}"  # one for each lesson, so that none overwrites another's notebooks
+FOLDER = f"attention-course-{LESSON}"  # a folder per lesson, so that no zip overwrites the notebooks of another
 FORBIDDEN_PLACES = ("solutions/", "tests/", "bench/", "docs/", "helpers/authoring/", "helpers/grading/", ".git")
 
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("pack")  # one worker reads the editions of
 
 @functools.cache
 def released(lesson: str) -> str:
-    """What is built is what would be made: tests/test_build.py says so of each. One is made here."""
+    """The built notebook. tests/test_build.py checks that each is up to date; only LESSON's is built again here."""
     if lesson == LESSON:
         return released_text(course(), course().lesson(lesson))
     return (course().root / "notebooks" / lesson / f"{lesson}.ipynb").read_text("utf-8")
@@ -33,7 +33,7 @@ def released(lesson: str) -> str:
 
 @pytest.fixture(autouse=True)
 def released_once(monkeypatch):
-    """Every edition has all notebooks before it."""
+    """Every edition contains all earlier notebooks, which need not be built again each time."""
     monkeypatch.setattr("helpers.authoring.pack.released_text", lambda _, lesson: released(lesson.name))
 
 
@@ -49,7 +49,7 @@ def names(path: Path) -> list[str]:
         return [name.removeprefix(f"{FOLDER}/") for name in archive.namelist()]
 
 
-def test_it_holds_lessons_up_to_the_named_one_and_blocks_before_it(packed):
+def test_it_contains_lessons_up_to_the_named_one_and_earlier_blocks(packed):
     inside = names(packed)
     assert f"notebooks/{LESSON}/{LESSON}.ipynb" in inside and f"helpers/answer_keys/{LESSON}.npz" in inside
     assert "helpers/blocks/03_query_key.py" in inside and "helpers/blocks/04_scaling.py" not in inside
@@ -68,15 +68,15 @@ def long_lines(text: str) -> set[str]:
 
 @functools.cache
 def read(name: str, body: bytes) -> str:
-    """What can be read in a file of an edition: a source, the cells of a notebook, words."""
+    """The readable text of a file in an edition: its source, or the cells of a notebook."""
     if name.endswith((".npz", ".safetensors")):
         return ""
     return "\n".join("".join(c["source"]) for c in json.loads(body)["cells"]) if name.endswith("nb") else body.decode()
 
 
-def test_nothing_of_key_sources_authoring_grading_and_tests_is_in_it():
-    """By their text, not by their names: of no such file are half of the long lines there. The cell of setup_cell.py
-    stands in every notebook."""
+def test_it_contains_no_text_of_answer_keys_authoring_grading_or_tests():
+    """Less than half of the long lines of each such file occur in it, apart from setup_cell.py's, which every notebook
+    contains."""
     inside = set().union(*(long_lines(read(*file)) for file in edition(course(), None).items()))
     root, found = course().root, {}
     places = ("solutions/*/answer_key.py helpers/authoring/*.py helpers/grading/*.py tests/**/*.py bench/*.py").split()
@@ -94,14 +94,14 @@ def test_the_same_course_gives_the_same_bytes_under_the_limit(packed, tmp_path):
 
 
 def alone(home: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Python in the unpacked edition, with this environment's packages but not the course that is installed in it."""
+    """Run Python in the unpacked edition with this environment's packages, but without the course installed in it."""
     environment = {"PYTHONPATH": sysconfig.get_path("purelib"), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         [sys.executable, "-S", *arguments], cwd=home / FOLDER, env=environment, capture_output=True, text=True
     )
 
 
-def test_unpacked_anywhere_a_lesson_can_be_checked(packed, tmp_path):
+def test_answers_can_be_checked_wherever_it_is_unpacked(packed, tmp_path):
     home = tmp_path / "Übung 1"
     zipfile.ZipFile(packed).extractall(home)
     program = (
@@ -114,14 +114,14 @@ def test_unpacked_anywhere_a_lesson_can_be_checked(packed, tmp_path):
     result = alone(home, "-c", program)
     assert "✓ scaled_scores" in result.stdout and "Übung 1" in result.stdout, result.stderr
     assert "of version 0.0.9 of the course, and the course beside it of" in result.stdout
-    told = alone(home, "-m", "helpers", "grade")
-    assert "not in this edition" in told.stderr and "Traceback" not in told.stderr
+    result = alone(home, "-m", "helpers", "grade")
+    assert "not in this edition" in result.stderr and "Traceback" not in result.stderr
 
 
-def test_what_cannot_be_written_is_one_sentence(tmp_path, capsys):
+def test_an_edition_that_cannot_be_written_is_reported_in_one_sentence(tmp_path, capsys):
     assert main(["pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "Choose another path" in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "Choose another path" in message
     assert {course().lesson(name).name for name in ("4", "04", LESSON)} == {LESSON}
     with pytest.raises(CourseError, match="There is no lesson"):
         course().lesson("99_none")

@@ -1,4 +1,4 @@
-"""The published solution is known where it is handed in, and a whole clone gives its owner's notebook alone."""
+"""A submitted copy of the course's solution is flagged. Of a submitted clone only the owner's notebook counts."""
 
 import json
 import shutil
@@ -62,30 +62,30 @@ def answers(submission) -> list[str]:
     return [cell.exercise for cell in submission.cells if cell.kind == "answer" and not cell.trusted and cell.source]
 
 
-def told(submission) -> list[str]:
+def flags(submission) -> list[str]:
     return [flag for flag in submission.flags if "identical" in flag]
 
 
-def test_the_solution_itself_is_told_with_its_count(folders):
+def test_a_submitted_solution_is_flagged_with_the_number_of_identical_answers(folders):
     submission = read(folders, {NAME: SOLUTION.read_bytes()})
-    assert told(submission) == [
+    assert flags(submission) == [
         "identical to the published solution: 6 of 6 answers",
         "identical to the published model answer: written_1",
     ]
 
 
-def test_a_pasted_answer_is_told_whatever_the_white_space_and_an_own_one_is_not(folders, lesson):
+def test_a_pasted_answer_is_flagged_whatever_its_white_space(folders, lesson):
     cells = {grade_id(cell): text(cell) for cell in json.loads(SOLUTION.read_text())["cells"]}
     pasted = cells["scaled_scores"].replace("    ### BEGIN SOLUTION\n", "\n").replace("    ### END SOLUTION", "\n\n")
-    assert told(read(folders, {NAME: answered("scaled_scores", pasted)})) == [
+    assert flags(read(folders, {NAME: answered("scaled_scores", pasted)})) == [
         "identical to the published solution: 1 of 6 answers"
     ]
     hand_in(folders, lesson, "ben", {name: lesson.solutions[name] for name in lesson.exercises})
-    assert told(read_submission(folders.submitted, "ben", course_release(SOLUTION), folders.source)) == []
-    assert told(read(folders, {NAME: BLANK})) == []
+    assert flags(read_submission(folders.submitted, "ben", course_release(SOLUTION), folders.source)) == []
+    assert flags(read(folders, {NAME: BLANK})) == []
 
 
-def test_a_pasted_stand_in_is_told(folders):
+def test_a_pasted_stand_in_of_the_course_is_flagged(folders):
     source = (ROOT / "helpers" / "lessons" / "scaling" / "stand_ins.py").read_text(encoding="utf-8")
     name = next(iter(stand_ins(LESSON)))
     submission = read(folders, {NAME: answered("scaled_scores", source)})
@@ -94,7 +94,7 @@ def test_a_pasted_stand_in_is_told(folders):
 
 @pytest.mark.parametrize("inside", ["", "attention-course-main/", "a/b/"])
 @pytest.mark.parametrize("own", [OWN, BLANK], ids=["answered", "blank"])
-def test_a_whole_clone_in_the_place_of_a_notebook(folders, inside, own):
+def test_the_owners_notebook_is_found_in_a_submitted_clone(folders, inside, own):
     files = CLONE | {f"notebooks/{LESSON}/{NAME}": own}
     submission = read(folders, {inside + name: content for name, content in files.items()})
     assert submission.problem is None and submission.flags == []
@@ -103,13 +103,13 @@ def test_a_whole_clone_in_the_place_of_a_notebook(folders, inside, own):
 
 @pytest.mark.parametrize("own", [OWN, BLANK], ids=["answered", "blank"])
 @pytest.mark.parametrize("other", ["solution.ipynb", "04_scaling (2).ipynb"])
-def test_the_solution_flat_beside_an_own_notebook_is_not_taken(folders, own, other):
+def test_a_solution_beside_the_learners_notebook_is_not_graded(folders, own, other):
     submission = read(folders, {NAME: own, other: SOLUTION.read_bytes()})
     assert answers(submission) == (["scaled_scores"] if own == OWN else [])
     assert submission.flags == [f"{other} is next to it and was not graded"]
 
 
-def test_the_solution_under_the_expected_name_is_not_taken_for_an_own_one_beside_it(folders):
+def test_a_learners_notebook_counts_although_the_solution_has_the_expected_name(folders):
     assert answers(read(folders, {NAME: SOLUTION.read_bytes(), "mine.ipynb": OWN})) == ["scaled_scores"]
 
 
@@ -134,7 +134,7 @@ PLACES = {
         ("one alone", "zip", False),
     ],
 )
-def test_whole_clones_in_a_download(folders, tmp_path, place, packed, named):
+def test_the_owners_notebook_is_found_in_clones_of_a_download(folders, tmp_path, place, packed, named):
     ada, ben = PLACES[place]
     files = CLONE | {f"notebooks/{LESSON}/{NAME}": OWN}
     inside = {ada + name: content for name, content in files.items()}
@@ -159,12 +159,12 @@ def test_whole_clones_in_a_download(folders, tmp_path, place, packed, named):
         assert answers(submission) == ["scaled_scores"] and submission.flags == []
 
 
-def test_a_folder_that_is_no_clone_loses_nothing():
+def test_a_folder_that_is_not_a_clone_keeps_all_its_files():
     names = [("ada", "notebooks", NAME), ("ada", "notes", "x.txt"), ("solutions", NAME), (NAME,)]
     assert own_files(names) == {name: name for name in names}
 
 
-def test_the_flag_stands_in_report_and_csv_and_costs_nothing(folders, lesson):
+def test_the_flag_appears_in_report_and_csv_and_costs_no_points(folders, lesson):
     write(folders.submitted / "ada" / LESSON, {NAME: SOLUTION.read_bytes()})
     options = dict.fromkeys(("student", "jobs", "unsafe", "cell_seconds", "scheduler", "cluster", "feedback", "force"))
     config = load(folders.gradebook)[1]

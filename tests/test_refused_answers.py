@@ -1,9 +1,9 @@
-"""Wrong answers that are no known mistake of a key are refused all the same, and are told what is true of them.
+"""Wrong answers that are not among a key's known mistakes are also refused, with a message that is true of them.
 
-tests/refused_answers/TOPIC.py lists them by exercise: the edits of the solution, "old -> new" as in the key, that make
-one answer together, or a function where no edit can say it. Those of REFUSED get no name. Those of TOLD stand before
-what is said of them: a single word is the name that they get, None means none, a phrase stands in the words that a
-learner reads, and one behind "not: " does not; a number is the most points of ten.
+tests/refused_answers/TOPIC.py lists them by exercise. An answer is one or several edits of the solution, "old -> new"
+as in the key, or a function. The answers in REFUSED get no mistake's name. In EXPLAINED each answer is followed by what
+must hold: a single word is the name of the mistake that the verdict gives, None stands for no name, a phrase must
+occur in the message, one with the prefix "not: " must not, and a number is the maximum of points out of ten.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent / "refused_answers"
 
 
 def listed(table: str) -> dict[tuple[str, str], list]:
-    """A table of all lessons' files, by lesson and exercise."""
+    """The tables of this name from all lessons' files: (lesson, exercise) -> answers."""
     paths = {lesson: FOLDER / f"{lesson[3:]}.py" for lesson in lessons()}
     modules = {
         lesson: load_source(path, f"refused_answers_{path.stem}") for lesson, path in paths.items() if path.is_file()
@@ -35,11 +35,11 @@ def listed(table: str) -> dict[tuple[str, str], list]:
     }
 
 
-REFUSED, TOLD = listed("REFUSED"), listed("TOLD")
+REFUSED, EXPLAINED = listed("REFUSED"), listed("EXPLAINED")
 
 
 def of_each(table):
-    """The table's exercises as parameters; whole models are for `make test-all`."""
+    """The table's exercises as parameters. Full models run only in `make test-all`."""
     cases = [
         pytest.param(*case, marks=pytest.mark.full if case[1] in WHOLES else (), id="-".join(case)) for case in table
     ]
@@ -47,14 +47,14 @@ def of_each(table):
 
 
 def verdict_on(lesson: str, name: str, answer):
-    """answer: an edit, several of them, or a function."""
+    """The verdict on an answer, which is an edit, a tuple of edits, or a function."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), name)
     edits = (answer,) if isinstance(answer, str) else answer
     return stored_verdict(lesson, name, wrong_answer(Mistake("refused", "", "", edits), reference))
 
 
 @of_each(REFUSED)
-def test_wrong_answers_without_a_name_are_refused_and_given_none(lesson, name):
+def test_unknown_wrong_answers_are_refused_without_a_mistakes_name(lesson, name):
     wrong = []
     for edits in REFUSED[lesson, name]:
         verdict = verdict_on(lesson, name, edits)
@@ -63,23 +63,23 @@ def test_wrong_answers_without_a_name_are_refused_and_given_none(lesson, name):
     assert not wrong, f"the check accepts or calls by a name: {wrong}"
 
 
-@of_each(TOLD)
-def test_wrong_answers_are_told_what_is_true_of_them(lesson, name):
+@of_each(EXPLAINED)
+def test_messages_on_wrong_answers_are_true_of_them(lesson, name):
     wrong = []
-    for answer, *told in TOLD[lesson, name]:
+    for answer, *expectations in EXPLAINED[lesson, name]:
         verdict = verdict_on(lesson, name, answer)
         words = as_text(verdict)
-        for one in told:
-            if isinstance(one, int):
-                right = verdict.points <= one
-            elif one is None or " " not in one:
-                right = verdict.mistake == one
+        for expected in expectations:
+            if isinstance(expected, int):
+                right = verdict.points <= expected
+            elif expected is None or " " not in expected:
+                right = verdict.mistake == expected
             else:
-                right = (one.removeprefix("not: ") in words) != one.startswith("not: ")
+                right = (expected.removeprefix("not: ") in words) != expected.startswith("not: ")
             if verdict.passed or not right:
-                wrong.append((answer, one, verdict.mistake, words))
+                wrong.append((answer, expected, verdict.mistake, words))
     assert not wrong, wrong
 
 
-def test_each_list_is_that_of_a_lesson():
+def test_each_list_of_refused_answers_belongs_to_a_lesson():
     assert {path.stem for path in FOLDER.glob("*.py")} <= {lesson[3:] for lesson in lessons()}

@@ -1,4 +1,4 @@
-"""Points given by hand, what cannot be read, and pages of feedback, through all that may happen to a submission."""
+"""Points by hand, unreadable submissions and feedback pages when submissions change and are graded again."""
 
 import csv
 import dataclasses
@@ -26,7 +26,7 @@ ODD_NAMES = ("Nan", "Inf", "-inf")
 
 
 class FullPoints(Pool):
-    """In place of batch.Pool: everything is right but what says that it is wrong."""
+    """Stands in for batch.Pool. Every answer gets full points unless the code says "everything is wrong"."""
 
     jobs = 1
 
@@ -67,7 +67,7 @@ def grade(folders, *options) -> None:
 
 
 def by_hand(folders, student: str, cell: str, **facts) -> None:
-    """What a person writes in Formgrader."""
+    """Write what a person enters in Formgrader."""
     with Gradebook(folders.db_url, folders.course_id) as gradebook:
         grade = gradebook.find_grade(cell, LESSON, LESSON, student)
         for name, value in facts.items():
@@ -77,7 +77,7 @@ def by_hand(folders, student: str, cell: str, **facts) -> None:
 
 
 def recorded(folders, student: str, cell: str):
-    """Points by hand, extra credit, and whether a person is waited for."""
+    """(points by hand, extra credit, whether the answer needs manual grading)."""
     with Gradebook(folders.db_url, folders.course_id) as gradebook:
         grade = gradebook.find_grade(cell, LESSON, LESSON, student)
         return grade.manual_score, grade.extra_credit, grade.needs_manual_grade
@@ -88,7 +88,7 @@ def table(folders) -> dict[str, dict[str, str]]:
     return {row["student"]: row for row in rows}
 
 
-def test_points_by_hand_hold_while_the_answer_is_the_same(folders, lesson, capsys):
+def test_points_by_hand_are_kept_while_the_answer_is_unchanged(folders, lesson, capsys):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders)
     assert recorded(folders, "a", "written_1") == (None, None, True)
@@ -102,7 +102,7 @@ def test_points_by_hand_hold_while_the_answer_is_the_same(folders, lesson, capsy
     assert "changed since" not in capsys.readouterr().out + as_csv(read_class(folders, LESSON))
 
 
-def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, capsys):
+def test_a_changed_answer_loses_its_points_by_hand_and_is_reported(folders, lesson, capsys):
     hand_in(folders, lesson, "a", answers(lesson))
     hand_in(folders, lesson, "b", answers(lesson))
     grade(folders)
@@ -114,15 +114,15 @@ def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, 
     )
     hand_in(folders, lesson, "a", changed)
     capsys.readouterr()
-    for options in ((), ("--force",)):  # a regrade of the same forgets nothing
+    for options in ((), ("--force",)):  # grading the same submission again changes nothing
         grade(folders, *options)
         assert recorded(folders, "a", "written_1") == (None, None, True)
         assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
         assert recorded(folders, "b", "written_1") == (12.5, None, False)
-        told = capsys.readouterr().out
-        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in told
-        assert "1 written answer to grade by hand: course hand" in told
-        assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in told
+        output = capsys.readouterr().out
+        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in output
+        assert "1 written answer to grade by hand: course hand" in output
+        assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in output
         rows, page = table(folders), as_page(read_class(folders, LESSON))
         flag = "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"
         assert flag in rows["a"]["flags"]
@@ -142,7 +142,7 @@ class DoublePoints(FullPoints):
         return report
 
 
-def test_another_version_of_the_lesson_grades_anew_and_none_pays_more_than_it_is_worth(folders, lesson, monkeypatch):
+def test_a_new_version_of_the_lesson_regrades_all_within_the_maximum_points(folders, lesson, monkeypatch):
     hand_in(folders, lesson, "a", answers(lesson))
     for version, pool in (("one", FullPoints), ("two", DoublePoints)):
         monkeypatch.setattr("helpers.grading.batch.Pool", pool)
@@ -152,7 +152,7 @@ def test_another_version_of_the_lesson_grades_anew_and_none_pays_more_than_it_is
         assert read_class(folders, LESSON).totals == {"a": 85}
 
 
-def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_looked_at_again(folders, lesson):
+def test_points_by_hand_are_reviewed_if_the_automatic_score_changes(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders)
     by_hand(folders, "a", "check_max_gradient", manual_score=3.0)
@@ -161,7 +161,7 @@ def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_look
     assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
 
 
-def test_other_numbers_beside_a_notebook_are_another_hand_in(folders, lesson, capsys):
+def test_a_new_weights_file_beside_the_notebook_is_a_new_submission(folders, lesson, capsys):
     hand_in(folders, lesson, "a", answers(lesson))
     for new in (1, 0, 1):
         grade(folders)
@@ -170,7 +170,7 @@ def test_other_numbers_beside_a_notebook_are_another_hand_in(folders, lesson, ca
             (folders.submitted / "a" / LESSON / "model.safetensors").write_bytes(b"numbers")
 
 
-def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, capsys):
+def test_an_unreadable_submission_has_no_total_anywhere(folders, lesson, capsys):
     for student in ("a", "b"):
         hand_in(folders, lesson, student, answers(lesson))
     hand_in_unreadable(folders, LESSON, "c")
@@ -184,19 +184,19 @@ def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, ca
 
 
 @pytest.mark.full
-def test_a_class_of_which_nothing_can_be_read_has_a_report(folders, capsys):
+def test_a_class_with_only_unreadable_submissions_has_a_report(folders, capsys):
     hand_in_unreadable(folders, LESSON, "c")
     grade(folders)
     assert "mean" not in capsys.readouterr().out and "Totals</h2>" not in as_page(read_class(folders, LESSON))
 
 
 def score_on_page(folders, student: str) -> bool:
-    """Whether the feedback page has full points."""
+    """Whether the feedback page shows full points."""
     return "85 of 100 points" in (folders.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("way", ["course grade", "Formgrader", "nbgrader"])
-def test_feedback_is_true_after_a_regrade(folders, lesson, way):
+def test_feedback_is_up_to_date_after_a_regrade(folders, lesson, way):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders, "--feedback")
     assert score_on_page(folders, "a")
@@ -211,7 +211,7 @@ def test_feedback_is_true_after_a_regrade(folders, lesson, way):
 
 
 @pytest.mark.full
-def test_a_name_that_looks_like_a_number_is_a_name(folders, lesson):
+def test_a_name_that_looks_like_a_number_stays_a_name(folders, lesson):
     for name in ODD_NAMES:
         hand_in(folders, lesson, name, answers(lesson))
     grade(folders, "--feedback")
@@ -230,7 +230,7 @@ GROWING_CODE = {
 
 
 @pytest.mark.parametrize("name", GROWING_CODE)
-def test_a_page_takes_long_code_in_time_that_grows_with_its_length(name):
+def test_highlighting_long_code_does_not_take_quadratic_time(name):
     highlight = Highlight2HTML(pygments_lexer="ipython3")
     assert not grows_as_a_square(GROWING_CODE[name], lambda code: highlight(_shown(code)), 3_000)
 
@@ -244,7 +244,7 @@ GROWING_TEXT = {
 
 
 @pytest.mark.parametrize("name", GROWING_TEXT)
-def test_a_page_takes_colors_in_time_that_grows_with_their_number(name):
+def test_converting_terminal_colors_does_not_take_quadratic_time(name):
     def page(text: str) -> str:
         return ansi2html(safe_output({"output_type": "stream", "text": text})["text"])
 
@@ -264,8 +264,8 @@ def test_a_colored_traceback_keeps_its_colors():
         "attention-course-04_scaling.zip"
     ).split(),
 )
-def test_git_never_takes_what_is_of_students(path):
-    told = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
-    if told.returncode == 128:
+def test_git_ignores_all_files_with_student_data(path):
+    result = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
+    if result.returncode == 128:
         pytest.skip("not a clone")
-    assert told.returncode == 0
+    assert result.returncode == 0

@@ -1,4 +1,4 @@
-"""What is graded, packed and shown as a lesson is what was built, whoever works in notebooks/."""
+"""The built release is graded, packed and published, even if a teacher works on the copies in notebooks/."""
 
 import dataclasses
 import json
@@ -38,22 +38,22 @@ LESSON = "04_scaling"
 
 
 @pytest.mark.parametrize("lesson", course().lessons, ids=lambda lesson: lesson.name)
-def test_the_release_is_what_nbgrader_makes_of_the_solution(lesson):
+def test_the_release_equals_what_nbgrader_generates_from_the_solution(lesson):
     path = solution_path(course(), lesson)
-    made = nbformat.read(path, as_version=4)
+    release = nbformat.read(path, as_version=4)
     clear = ClearSolutions(code_stub={"python": CODE_STUB}, text_stub=TEXT_STUB)
     for step in (LockCells(), clear, ClearOutput()):
-        made, _ = step.preprocess(made, {})
-    for cell in made.cells:  # our two differences
+        release, _ = step.preprocess(release, {})
+    for cell in release.cells:  # where our release differs on purpose
         cell.source = re.sub(rf"^(quiz_\d+ = None.*|\w+ = None)\n{CODE_STUB}$", r"\1", cell.source, flags=re.MULTILINE)
         cell.source = cell.source.replace(OPTIONS, "):")
-    made, _ = ComputeChecksums().preprocess(made, {})
-    assert nbformat.from_dict(released_notebook(path)) == made
+    release, _ = ComputeChecksums().preprocess(release, {})
+    assert nbformat.from_dict(released_notebook(path)) == release
 
 
 @pytest.mark.parametrize("begin", [f"    {BEGIN}", f"\t{BEGIN} of two", f"    # {BEGIN}"])
 @pytest.mark.parametrize("end", [f"    {END}", f"    {END} ", f"    {END}  # of one", ""])
-def test_no_answer_is_released_whatever_else_stands_in_the_lines_of_the_marks(begin, end):
+def test_no_solution_is_released_whatever_else_the_marker_lines_contain(begin, end):
     indent = begin[: len(begin) - len(begin.lstrip())]
     source = f"def scaled(x):\n{begin}\n    return x / 2\n{end}"
     assert without_answer(source, "code", "scaled") == f"def scaled(x):\n{indent}{CODE_STUB}"
@@ -80,7 +80,7 @@ def folders(teacher, tmp_path):
     return dataclasses.replace(own, source=teacher.root / "solutions", release=teacher.root / "notebooks")
 
 
-def test_a_working_copy_changes_nothing_that_is_judged(folders, lesson, tmp_path):
+def test_a_teachers_working_copy_does_not_change_grading(folders, lesson, tmp_path):
     untouched, _ = places.load(tmp_path / "gradebook")
     assert lesson_fingerprint(folders, LESSON) == lesson_fingerprint(untouched, LESSON)
     release = course_release(folders.executed(LESSON))
@@ -88,11 +88,11 @@ def test_a_working_copy_changes_nothing_that_is_judged(folders, lesson, tmp_path
     hand_in(untouched, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
     submission = read_submission(folders.submitted, "ada", release, folders.source)
     own = {cell.exercise for cell in submission.cells if cell.kind == "answer" and not cell.trusted}
-    assert own == set(lesson.exercises)  # what the teacher wrote too is hers
+    assert own == set(lesson.exercises)  # also where the teacher wrote the same
     assert len(judge_input(submission, release)) > len(release.checks)
 
 
-def test_pack_book_and_gradescope_have_no_answer_of_a_working_copy(teacher, tmp_path):
+def test_pack_and_book_contain_no_answer_of_a_working_copy(teacher, tmp_path):
     name = f"notebooks/{LESSON}/{LESSON}.ipynb"
     lesson = teacher.lesson(LESSON)
     alone = dataclasses.replace(teacher, lessons=(lesson,))
@@ -103,10 +103,10 @@ def test_pack_book_and_gradescope_have_no_answer_of_a_working_copy(teacher, tmp_
     assert page == lesson_page(course(), lesson, tmp_path / "others", answers=False)
 
 
-def test_a_working_copy_is_told_once(teacher):
+def test_a_working_copy_is_reported_once(teacher):
     assert working_copies(teacher.root) == [LESSON] and working_copies(course().root) == []
-    (told,) = told_of_working_copies([LESSON], "packed is")
-    assert LESSON in told and "packed is the release" in told and told_of_working_copies([], "packed is") == []
+    (message,) = told_of_working_copies([LESSON], "packed is")
+    assert LESSON in message and "packed is the release" in message and told_of_working_copies([], "packed is") == []
     lines = [line for _, line in doctor.look_at_notebooks(dataclasses.replace(teacher, lessons=()))]
     assert len([line for line in lines if "worked in notebooks/: 04_scaling" in line]) == 1
     copy = teacher.root / "notebooks" / LESSON / f"{LESSON}.ipynb"
@@ -115,11 +115,11 @@ def test_a_working_copy_is_told_once(teacher):
     ran = released_notebook(teacher.root / "solutions" / LESSON / copy.name)
     ran["cells"][0] |= {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     copy.write_text(json.dumps(ran), encoding="utf-8")
-    assert working_copies(teacher.root) == []  # it has run, and nothing is written in it
+    assert working_copies(teacher.root) == []  # it was run, but nothing was written into it
 
 
 @pytest.mark.full
-def test_a_class_of_a_teacher_who_solved_the_lesson_has_its_points(folders, lesson, monkeypatch, capsys, tmp_path):
+def test_a_class_gets_its_points_although_the_teacher_solved_the_lesson(folders, lesson, monkeypatch, capsys, tmp_path):
     need_sandbox()
     hand_in(folders, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
     loaded = places.load(tmp_path / "gradebook")[1]

@@ -1,4 +1,4 @@
-"""What is imported is declared, each wing for itself, and what is declared is pinned with all that lies underneath."""
+"""Each part of the project declares the packages that it imports, and the lock file pins them and all they require."""
 
 import ast
 import functools
@@ -21,9 +21,9 @@ SPELLED = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.]+)")
 
 
 def pins(lines) -> dict[str, str]:
-    """Package -> version, of lines as pip reads them."""
+    """Package -> version, from lines in pip's format."""
     found = [SPELLED.match(line.strip()) for line in lines]
-    return {re.sub(r"[-_.]+", "-", one[1]).lower(): one[2] for one in found if one}
+    return {re.sub(r"[-_.]+", "-", match[1]).lower(): match[2] for match in found if match}
 
 
 LEARNER = pins((ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines())
@@ -62,7 +62,7 @@ owners_of_modules = functools.cache(packages_distributions)
 
 
 @pytest.mark.parametrize("name", WINGS)
-def test_what_a_wing_imports_is_declared_for_it(name):
+def test_each_part_declares_the_packages_it_imports(name):
     known, missing = owners_of_modules(), set()
     folders = [ROOT / folder for folder in ("helpers", "tests", "bench", "docs", "solutions")]
     for path in [file for folder in folders for file in folder.rglob("*.py")]:
@@ -74,17 +74,18 @@ def test_what_a_wing_imports_is_declared_for_it(name):
     assert not missing
 
 
-def test_the_lock_file_pins_what_is_declared_as_it_is_declared():
+def test_the_lock_file_pins_the_declared_versions():
     assert {name: LOCK.get(name) for name in ALL} == ALL
 
 
-def test_the_lock_file_holds_pins_and_nothing_of_the_machine_that_made_it():
+def test_the_lock_file_contains_only_pins_and_comments():
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         assert line.startswith("#") or SPELLED.fullmatch(line), line
     assert LOCK["torch"] == "2.13.0"
 
 
-def test_what_is_pinned_runs_on_the_python_of_debian_12():
-    """3.11.2: pip ends with a conflict there where a package asks for a later 3.11."""
-    needs = {one.name: one.metadata.get("Requires-Python") or "" for one in distributions() if one.name.lower() in LOCK}
+def test_all_pinned_packages_support_the_python_of_debian_12():
+    """It is 3.11.2, and pip reports a conflict if a package requires a later 3.11."""
+    pinned = [package for package in distributions() if package.name.lower() in LOCK]
+    needs = {package.name: package.metadata.get("Requires-Python") or "" for package in pinned}
     assert len(needs) > 100 and {name: need for name, need in needs.items() if "3.11.2" not in SpecifierSet(need)} == {}

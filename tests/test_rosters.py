@@ -1,4 +1,4 @@
-"""Rosters, times and due dates as platforms and people write them, and what goes back in the same form."""
+"""Rosters, times and due dates in the formats of platforms, and grades that go back in the same format."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def roster(tmp_path, text: str | bytes, notes: list[str] | None = None):
     st.permutations(["First name", "Last name", "Email address", "Feedback comments"]),
     st.booleans(),
 )
-def test_whatever_a_cell_holds_columns_stay_and_the_file_goes_back(
+def test_a_roster_with_any_cell_contents_is_read_and_written_unchanged(
     tmp_path, names, delimiter, code, quoting, order, sep
 ):
     file = io.StringIO()
@@ -57,7 +57,7 @@ def test_whatever_a_cell_holds_columns_stay_and_the_file_goes_back(
     assert [one.email for one in people] == [f"s{number}@x.org" for number in range(len(names))]
     sheet = read_sheet(tmp_path / "roster.csv")
     back = sheet.encoded(sheet.rows)
-    assert back == content or quoting == csv.QUOTE_ALL  # quotation marks that are not needed say nothing
+    assert back == content or quoting == csv.QUOTE_ALL  # superfluous quotation marks may go
     (tmp_path / "roster.csv").write_bytes(back)
     assert read_sheet(tmp_path / "roster.csv") == sheet
 
@@ -74,28 +74,28 @@ GERMAN = (
 def test_a_worksheet_in_german_is_read(tmp_path):
     eve, jm = roster(tmp_path, GERMAN)
     assert (eve.student, eve.participant, eve.submitted) == ("eve@x.org", "101", datetime(2026, 11, 3, 21, 30))
-    assert (eve.first_name, eve.last_name) == ("Eve Van der Berg", "")  # where it splits, the worksheet does not say
+    assert (eve.first_name, eve.last_name) == ("Eve Van der Berg", "")  # nothing shows where they divide
     assert (jm.first_name, jm.last_name, jm.submitted) == ("Jörg", "Müller", None)
 
 
-def test_grades_go_back_in_the_german_worksheet(tmp_path, capsys):
-    one = Class(tmp_path)
+def test_grades_are_written_into_the_german_worksheet(tmp_path, capsys):
+    classroom = Class(tmp_path)
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     (tmp_path / "got").mkdir()
     for name, number in (("Eve Van der Berg", 101), ("Jörg Müller", 102)):
-        place = tmp_path / "got" / folder.format(name, number)
-        place.parent.mkdir()
-        place.write_bytes(written(name))
+        path = tmp_path / "got" / folder.format(name, number)
+        path.parent.mkdir()
+        path.write_bytes(written(name))
     (tmp_path / "list.csv").write_text(GERMAN, encoding="utf-8")
     command = ["collect", str(tmp_path / "got"), LESSON, "--roster", str(tmp_path / "list.csv")]
-    assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
-    record(one)
-    give_points(one, "eve@x.org")
+    assert main([*command, "--gradebook", str(classroom.folders.gradebook)]) == 0
+    record(classroom)
+    give_points(classroom, "eve@x.org")
     capsys.readouterr()
-    assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(one.folders.gradebook)]) == 0
+    assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(classroom.folders.gradebook)]) == 0
     assert "before you import" not in capsys.readouterr().out
-    back = (one.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
-    points = total_of(one, "eve@x.org").replace(".", ",")
+    back = (classroom.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
+    points = total_of(classroom, "eve@x.org").replace(".", ",")
     form = GERMAN.replace('abgegeben",,', f'abgegeben","{points}",')
     assert list(csv.reader(io.StringIO(back))) == list(csv.reader(io.StringIO(form)))
     assert back.startswith("\ufeff") and "\r" not in back
@@ -110,7 +110,7 @@ def test_grades_go_back_in_the_german_worksheet(tmp_path, capsys):
         ("brightspace", "Username,04_scaling Points Grade,End-of-Line Indicator\n", None),
     ],
 )  # fmt: skip
-def test_the_points_that_a_platform_gives_are_read(tmp_path, platform, text, most):
+def test_the_maximum_points_of_a_platform_are_read(tmp_path, platform, text, most):
     (tmp_path / "list.csv").write_text(text, encoding="utf-8")
     sheet = read_sheet(tmp_path / "list.csv")
     grade = {"moodle": 4, "canvas": 4, "brightspace": 1}[platform]
@@ -126,24 +126,24 @@ CANVAS = (
 )
 
 
-def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
-    one = Class(tmp_path)
+def test_canvas_grades_keep_its_own_lines_names_and_headings(tmp_path):
+    classroom = Class(tmp_path)
     assert [(p.student, p.first_name, p.last_name) for p in roster(tmp_path, CANVAS)] == [
         ("eve", "Eve", "Van der Berg")
     ]
-    one.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
-    record(one)
-    give_points(one, "eve")
-    kept = one.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
-    kept.write_text(CANVAS, encoding="utf-8")
-    table = read_totals(one.folders, [LESSON])
-    back = filled_in(table, roster_form(one.folders, table, "canvas"), "canvas").decode().splitlines()
+    classroom.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
+    record(classroom)
+    give_points(classroom, "eve")
+    path = classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
+    path.write_text(CANVAS, encoding="utf-8")
+    table = read_totals(classroom.folders, [LESSON])
+    back = filled_in(table, roster_form(classroom.folders, table, "canvas"), "canvas").decode().splitlines()
     assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
     assert back[1:3] == [";;;;;;Manual Posting (scores hidden from instructors)", "    Points Possible;;;;;;100"]
-    assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
+    assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(classroom, 'eve')}"  # of this lesson alone
 
 
-def test_canvas_own_lines_in_another_language_are_left_out_and_named(tmp_path):
+def test_canvas_own_lines_in_another_language_are_skipped_and_reported(tmp_path):
     notes: list[str] = []
     text = (
         "Student,ID,SIS User ID,SIS Login ID,Section,Final Score\n,,,,,(solo lectura)\n    Puntos posibles,,,,,\n"
@@ -156,45 +156,45 @@ def test_canvas_own_lines_in_another_language_are_left_out_and_named(tmp_path):
     assert notes == []
 
 
-def test_names_in_a_column_that_is_not_known_are_missed_aloud(tmp_path):
+def test_names_in_an_unknown_column_are_reported_as_missing(tmp_path):
     notes: list[str] = []
     text = "OrgDefinedId,Username,Nom,Prénom,Indicateur de fin de ligne\n#1,#ada,Lovelace,Ada,#\n"
     assert [(one.student, one.last_name) for one in roster(tmp_path, text, notes)] == [("ada", "")]
     assert "no known column of names" in notes[0] and "English" in notes[0]
 
 
-def test_the_time_of_a_grade_is_never_that_of_a_submission(tmp_path):
+def test_the_time_of_a_grade_is_not_taken_for_that_of_a_submission(tmp_path):
     never = GERMAN.replace('"Dienstag, 3. November 2026, 22:30"', "-")
     assert all(one.submitted is None for one in roster(tmp_path, never))
     with pytest.raises(CourseError, match="not known"):
         roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
 
 
-def test_brightspace_goes_back_with_its_last_column(tmp_path):
+def test_brightspace_grades_keep_its_last_column(tmp_path):
     text = (
         "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
     )
-    one = Class(tmp_path)
-    one.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
-    record(one)
-    give_points(one, "eve")
-    (one.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
-    table = read_totals(one.folders, [LESSON])
-    back = filled_in(table, roster_form(one.folders, table, "brightspace"), "brightspace").decode().splitlines()
+    classroom = Class(tmp_path)
+    classroom.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
+    record(classroom)
+    give_points(classroom, "eve")
+    (classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
+    table = read_totals(classroom.folders, [LESSON])
+    back = filled_in(table, roster_form(classroom.folders, table, "brightspace"), "brightspace").decode().splitlines()
     assert back == [
         f"OrgDefinedId,Username,{LESSON} Points Grade,End-of-Line Indicator",
-        f"#1,#eve,{total_of(one, 'eve')},#",
+        f"#1,#eve,{total_of(classroom, 'eve')},#",
     ]
 
 
-def test_staff_is_left_out_and_named(tmp_path):
+def test_staff_are_skipped_and_reported(tmp_path):
     notes: list[str] = []
     text = "First Name,Last Name,SID,Email,Role\nAda,L,1,ada@x.org,Student\nTom,T,2,tom@x.org,TA\n"
     assert [one.student for one in roster(tmp_path, text, notes)] == ["ada@x.org"]
     assert "tom@x.org" in notes[0] or "Tom (TA)" in notes[0]
 
 
-def test_anonymous_marking_has_numbers_alone(tmp_path):
+def test_anonymous_participants_are_named_by_their_numbers(tmp_path):
     text = "Identifier,Status,Grade,Maximum grade\nParticipant 11,Submitted,,100\nParticipant 12,Submitted,,100\n"
     assert [(one.student, one.participant) for one in roster(tmp_path, text)] == [
         ("Participant-11", "11"), ("Participant-12", "12"),
@@ -202,7 +202,7 @@ def test_anonymous_marking_has_numbers_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("Name,Email\nAda, Jr.,ada@x.org\n", "line 2: it has 3 cells"),
         ('Name,Email\n"Ada"x,ada@x.org\n', "quotation marks"),
@@ -212,8 +212,8 @@ def test_anonymous_marking_has_numbers_alone(tmp_path):
         (GERMAN.replace("3. November 2026, 22:30", "3/11/2026, 22:30"), "line 2: the time"),
     ],
 )
-def test_what_is_not_certain_is_refused_with_what_to_change(tmp_path, text, said):
-    with pytest.raises(CourseError, match=said):
+def test_an_ambiguous_roster_is_refused_with_advice(tmp_path, text, message):
+    with pytest.raises(CourseError, match=message):
         roster(tmp_path, text)
 
 
@@ -235,7 +235,7 @@ def test_what_is_not_certain_is_refused_with_what_to_change(tmp_path, text, said
         "Tuesday, 3 November 2026, 21:30 UTC",
     ],
 )
-def test_one_time_in_many_forms(text):
+def test_a_time_is_read_in_many_formats_and_languages(text):
     assert read_time(text, BERLIN) == datetime(2026, 11, 3, 21, 30)
 
 
@@ -249,7 +249,7 @@ def test_one_time_in_many_forms(text):
         "soon",
     ],
 )
-def test_a_time_that_could_be_another_is_none(text):
+def test_an_ambiguous_time_is_refused(text):
     with pytest.raises(ValueError):
         read_time(text, BERLIN)
 
@@ -259,17 +259,17 @@ def test_a_time_that_could_be_another_is_none(text):
     ["Kopie von ada", "Copie de ada", "Copia di ada", "ada のコピー"]
     + ["ada - Kopie (2)", "ada-Copy1", "ada copy 2", "Copy of ada (1)"],
 )
-def test_a_copy_in_any_language_is_the_same_students(name):
+def test_a_file_called_copy_in_any_language_belongs_to_the_same_student(name):
     assert _student(f"{name}.ipynb", [LESSON]) == "ada"
 
 
 @pytest.mark.parametrize("name", ["Kopier", "Copious", "copyright"])
-def test_who_is_called_like_a_copy_keeps_the_name(name):
+def test_a_name_that_begins_like_copy_is_kept(name):
     assert _student(f"{name}.ipynb", [LESSON]) == name
 
 
 @pytest.mark.parametrize("name", ["CEST", "PST", "JST", "IST", "EST", "Mars/Olympus"])
-def test_a_zone_that_is_not_certain_is_refused(name):
+def test_an_ambiguous_time_zone_is_refused(name):
     with pytest.raises(CourseError, match="Europe/Berlin"):
         zone_of(name)
 
@@ -279,44 +279,39 @@ def test_an_offset_is_read_with_its_sign(name, minutes):
     assert zone_of(name).utcoffset(None) == timedelta(minutes=minutes)
 
 
-def test_behind_the_grace_period_all_seconds_since_the_due_date_count():
-    due = Due(None, timedelta(minutes=10), BERLIN)
-    assert [due.late(seconds) for seconds in (0, 600, 601)] == [0, 0, 601]
-
-
 @pytest.mark.parametrize("role", ["Student", "StudentEnrollment", "Learner"])
-def test_students_are_called_learners_too(tmp_path, role):
+def test_students_are_recognized_by_several_role_names(tmp_path, role):
     assert [one.student for one in roster(tmp_path, f"id,Name,Role\nada,Ada L,{role}\ntom,Tom T,Teacher\n")] == ["ada"]
 
 
-def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
-    one = Class(tmp_path)
-    place = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
-    place.mkdir(parents=True)
-    (place / "04_scaling.ipynb").write_bytes(notebook("ada"))
-    command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(one.folders.gradebook)]
+def test_due_date_and_grace_are_applied_and_shown_in_local_time(tmp_path, capsys):
+    classroom = Class(tmp_path)
+    folder = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
+    folder.mkdir(parents=True)
+    (folder / "04_scaling.ipynb").write_bytes(notebook("ada"))
+    command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(classroom.folders.gradebook)]
     assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
-    said = capsys.readouterr().out
-    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (11 minutes)" in said
-    with open_gradebook(one.folders) as gradebook:
+    output = capsys.readouterr().out
+    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in output and "1 late: Ada A-7 (11 minutes)" in output
+    with open_gradebook(classroom.folders) as gradebook:
         assert gradebook.find_assignment(LESSON).duedate == datetime(2026, 7, 3, 21, 59)
     assert main([*command, "--grace", "15m"]) == 0
-    said = capsys.readouterr().out
-    assert "15 minutes of grace" in said and " late" not in said
-    with open_gradebook(load(one.folders.gradebook)[0]) as gradebook:
-        assert read_due(one.folders, gradebook, LESSON).grace == timedelta(minutes=15)
-    assert class_zone(one.folders) == BERLIN
+    output = capsys.readouterr().out
+    assert "15 minutes of grace" in output and " late" not in output
+    with open_gradebook(load(classroom.folders.gradebook)[0]) as gradebook:
+        assert read_due(classroom.folders, gradebook, LESSON).grace == timedelta(minutes=15)
+    assert class_zone(classroom.folders) == BERLIN
 
 
 @pytest.mark.parametrize("seconds, late", [(-5, 0), (0, 0), (900, 0), (901, 901)])
-def test_grace_forgives_all_or_nothing(seconds, late):
+def test_after_the_grace_period_all_seconds_since_the_due_date_count(seconds, late):
     assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).late(seconds) == late
 
 
 @pytest.mark.parametrize(
     "option", [["--due", "3.11.2026"], ["--due", "2026-11-03 23:59 CEST"], ["--grace", "15 sheep"]]
 )
-def test_a_due_date_that_is_not_certain_is_refused(tmp_path, capsys, option):
-    one = Class(tmp_path)
-    assert main(["collect", str(tmp_path), LESSON, *option, "--gradebook", str(one.folders.gradebook)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1 and not (one.folders.gradebook / "due.json").exists()
+def test_an_ambiguous_due_date_is_refused(tmp_path, capsys, option):
+    classroom = Class(tmp_path)
+    assert main(["collect", str(tmp_path), LESSON, *option, "--gradebook", str(classroom.folders.gradebook)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (classroom.folders.gradebook / "due.json").exists()

@@ -1,5 +1,6 @@
-"""The sandbox: what learner code sees, what it may use, and that nothing passes from one submission to the next."""
+"""The sandbox: what learner code can see and use, and that no trace passes from one submission to the next."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ found = {
     "home": os.listdir("."),
     "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]],
     "capabilities": [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")],
-    "modules": sorted(os.listdir("/course/helpers")),
+    "modules": sorted(os.listdir("/course") + os.listdir("/course/helpers")),
     "blocks": sorted(os.path.basename(p) for p in glob.glob("/course/helpers/blocks/[0-9]*")),
     "keys": sorted(os.path.basename(p) for p in glob.glob("/course/helpers/answer_keys/*.npz")),
 }
@@ -34,7 +35,7 @@ print(json.dumps(found))
 
 
 def ask(submission, source: str, seconds: float = 10.0) -> str:
-    """The text that a cell prints, and its error."""
+    """The printed text of a cell, followed by its error."""
     reply = submission.ask({"do": "cell", "id": "cell", "source": source, "seconds": seconds}, seconds + 5)
     return "".join(output.get("text", "") for output in reply["outputs"]) + reply["error"]
 
@@ -53,7 +54,7 @@ def box():
 
 @pytest.fixture(scope="module")
 def single_box():
-    """As on a machine that refuses one sandbox inside another."""
+    """A sandbox as on a system that refuses nested sandboxes."""
     need_sandbox()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Sandbox, "try_nested", False)
@@ -61,20 +62,18 @@ def single_box():
             yield box
 
 
-def seen(box) -> dict:
-    import json
-
+def look(box) -> dict:
     return json.loads(tell(box, LOOK))
 
 
-def test_what_learner_code_sees(box):
-    found = seen(box)
+def test_learner_code_sees_only_its_own_environment(box):
+    found = look(box)
     assert found["uid"] != 0
     assert found["processes"] == [1, 2]
     assert found["home"] == []
     assert found["interfaces"] in ([], ["lo"])
     assert set(found["capabilities"]) == {"0" * 16}
-    assert not {"authoring", "grading"} & set(found["modules"])
+    assert not {"authoring", "grading", "classroom", "solutions"} & set(found["modules"])
     assert {"checking", "drawing", "blocks"} <= set(found["modules"])
     assert all(name < LESSON for name in found["blocks"])
     assert all(name < LESSON for name in found["keys"])
@@ -83,7 +82,7 @@ def test_what_learner_code_sees(box):
     assert set(found["environment"]) <= set(boxes.environment_inside()) | set_by_libraries
 
 
-def test_the_teachers_environment_and_files_are_out_of_sight(monkeypatch, tmp_path):
+def test_the_teachers_environment_and_files_are_invisible(monkeypatch, tmp_path):
     need_sandbox()
     monkeypatch.setenv("TEACHERS_TOKEN", "hush")
     secret = tmp_path / "secret"
@@ -133,22 +132,22 @@ print(found)
 """
 
 
-def test_nothing_passes_from_one_submission_to_the_next(box):
+def test_no_trace_passes_from_one_submission_to_the_next(box):
     tell(box, LEAVE)
     assert tell(box, FIND) == "[]\n"
 
 
 @pytest.mark.full
-def test_one_bubblewrap_for_each_submission_where_nesting_is_refused(single_box):
+def test_each_submission_has_its_own_sandbox_if_nesting_is_refused(single_box):
     assert not single_box.nested
     tell(single_box, LEAVE)
     assert tell(single_box, FIND) == "[]\n"
-    found = seen(single_box)
+    found = look(single_box)
     assert found["uid"] != 0 and found["home"] == []
-    assert not {"authoring", "grading"} & set(found["modules"])
+    assert not {"authoring", "grading", "classroom", "solutions"} & set(found["modules"])
 
 
-def test_everything_but_the_own_folder_is_read_only(box):
+def test_everything_except_the_submissions_folder_is_read_only(box):
     source = """
 import os, sys
 wrote = []
@@ -164,7 +163,7 @@ print(wrote, open("written").read())
     assert tell(box, source) == "[] mine\n"
 
 
-def test_processes_memory_and_bytes_are_limited(box):
+def test_processes_memory_and_disk_space_are_limited(box):
     forks = """
 import os, time
 count = 0
@@ -203,7 +202,7 @@ time.sleep(100)
 
 
 @pytest.mark.full
-def test_a_dead_or_silent_submission_is_told_apart(box):
+def test_a_dead_and_a_silent_submission_are_distinguished(box):
     for source, reason in [
         ("import os; os._exit(0)", "died"),
         (
@@ -217,7 +216,7 @@ def test_a_dead_or_silent_submission_is_told_apart(box):
         assert lost.value.reason == reason
 
 
-def test_a_reply_that_is_none_is_garbage(box):
+def test_an_invalid_reply_is_recognized_as_garbage(box):
     for words in ("b'x' * 100", "(1 << 60).to_bytes(8, 'little') + b'x' * 16", "b'\\x00' * 24"):
         source = f"import os\nfor fd in range(3, 40):\n    try: os.write(fd, {words})\n    except OSError: pass"
         with box.submission() as submission:
@@ -236,7 +235,7 @@ STARTED = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", STARTED)
-def test_what_the_grader_started_dies_with_it(what):
+def test_processes_that_the_grader_started_end_with_it(what):
     need_sandbox()
     program = f"{STARTED[what]}print(box.process.pid, flush=True)\nimport time\ntime.sleep(100)"
     grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
@@ -245,7 +244,7 @@ def test_what_the_grader_started_dies_with_it(what):
     if "judge" in what:
         while "libtorch" not in Path(f"/proc/{first.pid}/maps").read_text():
             time.sleep(0.05)
-        first.suspend()  # so that it cannot see for itself that nobody listens
+        first.suspend()  # so that it cannot notice the end of the grader by itself
     else:
         assert len(family) > 1
     grader.kill()
@@ -253,7 +252,7 @@ def test_what_the_grader_started_dies_with_it(what):
     assert not psutil.wait_procs(family, timeout=20)[1]
 
 
-def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
+def test_the_staged_package_has_no_answers_of_this_lesson_or_a_later_one(tmp_path):
     stage_wing(tmp_path / "course", LESSON)
     files = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*")}
     assert "helpers/inside/fork_server.py" in files and "helpers/checking/observe.py" in files
@@ -265,19 +264,19 @@ def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
             assert Path(name).stem[:2] < LESSON[:2]
 
 
-def test_a_course_below_the_programs_of_the_system_is_hidden(monkeypatch, tmp_path):
+def test_a_course_inside_a_system_folder_is_hidden(monkeypatch, tmp_path):
     monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
-    seen = boxes.view(tmp_path)
-    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
+    arguments = boxes.view(tmp_path)
+    assert arguments[arguments.index("/usr/src/course") - 1] == "--tmpfs"
 
 
-def test_missing_bubblewrap_is_one_clear_refusal(monkeypatch):
+def test_a_missing_bubblewrap_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(boxes.shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(SandboxMissing, match="bubblewrap is not installed.*or use --unsafe"):
         Sandbox(LESSON)
 
 
-def test_refused_namespaces_are_one_clear_refusal(monkeypatch, tmp_path):
+def test_refused_namespaces_are_one_clear_error(monkeypatch, tmp_path):
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
@@ -287,7 +286,7 @@ def test_refused_namespaces_are_one_clear_refusal(monkeypatch, tmp_path):
 
 
 @pytest.mark.full
-def test_without_a_sandbox_the_same_worker_runs_in_a_plain_process():
+def test_the_unsafe_mode_runs_the_same_worker_in_a_plain_process():
     with Sandbox(LESSON, notebook=False, unsafe=True, limits=SMALL) as box:
         assert tell(box, "open('trace', 'w').write('x')\nprint(6 * 7)") == "42\n"
         assert tell(box, "import os; print(os.listdir('.'))") == "[]\n"

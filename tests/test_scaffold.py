@@ -1,4 +1,4 @@
-"""`course new`: the exercise that it begins builds at once, and what it cannot begin it leaves alone."""
+"""`course new`: the exercise that it creates builds at once, and invalid names change nothing."""
 
 import re
 
@@ -11,7 +11,7 @@ from tests.small_course import LESSON, make_small_course, run_command, said_by_r
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """The small course with a new exercise: (root, what `course build` said)."""
+    """The small course with a new exercise: (root, the result of `course build`)."""
     root = make_small_course(tmp_path_factory.mktemp("new") / "course")
     result = run_command(root, "new", LESSON, "doubled_rows")
     assert result.returncode == 0 and f"course build {LESSON}" in result.stdout, result.stderr
@@ -31,22 +31,22 @@ def test_a_new_exercise_builds_at_once(begun):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["15_pooling", "pooled"], "There is no lesson '15_pooling'."),
         ([LESSON, "halved"], f"{LESSON} has an exercise halved already."),
         ([LESSON, "quiz_2"], "'quiz_2' cannot name an exercise"),
     ],
 )
-def test_what_cannot_begin_is_a_sentence_and_writes_nothing(begun, arguments, said):
+def test_an_invalid_new_exercise_is_refused_in_a_sentence_and_writes_nothing(begun, arguments, message):
     root, _ = begun
     before = (root / "course.toml").read_text()
     result = run_command(root, "new", *arguments)
-    assert result.returncode == 2 and said in result.stderr and result.stderr.count("\n") == 1
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
     assert (root / "course.toml").read_text() == before
 
 
-def test_what_is_begun_is_in_the_style_of_the_house():
+def test_the_template_of_an_exercise_passes_ruff():
     section = "from helpers import check\n\n" + SECTION.format(number=4, k=3, name="halved")
     key = f"{IMPORT}Exercise, tensor_cases\n\nexercises = []\n{KEY.format(name='halved')}"
     for name, text in ((f"{LESSON}.py", section), ("answer_key.py", key)):

@@ -1,6 +1,6 @@
-"""What lessons say was measured: sentences stand there still, and losses are those of an output.
+"""Statements of measurements in the lessons: tested sentences are still there, and losses appear in an output.
 
-The tests of the claims are read, not run: those that train are for `make test-all` and `make retrain`.
+The tests of these statements are only parsed here. Those that train run in `make test-all` and `make retrain`.
 """
 
 import ast
@@ -15,7 +15,7 @@ from tests.lessons.lesson_text import says
 
 
 def sentences(path: Path) -> list[str]:
-    """What a file of tests asserts to be said: the words of `says`, and what is looked for in the fixture `text`."""
+    """The sentences that a test file requires of a lesson: arguments of `says`, and strings tested for `in text`."""
     found = []
     for test in ast.parse(path.read_text(encoding="utf-8")).body:
         given = [one.arg for one in test.args.args] if isinstance(test, ast.FunctionDef) else []
@@ -33,12 +33,12 @@ def measured(lesson: str) -> list[str]:
 
 
 @pytest.mark.parametrize("lesson", lesson_names())
-def test_what_was_measured_is_still_said(lesson):
+def test_every_tested_sentence_still_stands_in_the_lesson(lesson):
     assert measured(lesson)
     says(lesson, *measured(lesson))
 
 
-# Losses that no output shows: on paper, of other people's models and larger runs, or a difference of two.
+# Losses that no output shows: computed by hand, of other models or larger runs, or differences of two losses.
 ELSEWHERE = {
     "06_softmax": {"0.900"},
     "09_encoder_block": {"8.0"},
@@ -50,8 +50,8 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("lesson", lesson_names())
-def test_a_loss_in_the_text_is_one_of_an_output(lesson):
-    """Or stands in a measured sentence; a number that is said otherwise here must be measured again."""
+def test_every_loss_in_the_text_appears_in_an_output(lesson):
+    """A loss in a tested sentence needs no output."""
     cells = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4).cells
     shown = str([cell.outputs for cell in cells if cell.cell_type == "code"]).replace("\\n", " ")
     numbers = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", re.sub(r'src="[^"]*"', "", shown))

@@ -1,4 +1,4 @@
-"""The set-up cell of a notebook: where it finds the course, and what it says where it cannot. One sentence each."""
+"""The set-up cell of a notebook: where it finds the course, and its one-sentence errors if it does not."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ from helpers.course import course
 from helpers.errors import CourseError
 
 LESSON, LATER = "04_scaling", "05_masking"
-FOLDER = f"{NAME}-{LESSON}"  # which the zip unpacks into
+FOLDER = f"{NAME}-{LESSON}"  # the folder inside the zip
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory) -> Path:
-    """The edition up to LESSON, as one zip."""
+    """The edition up to LESSON as a zip."""
     path = tmp_path_factory.mktemp("packed") / f"{NAME}.zip"
     pack(course(), course().lesson(LESSON), path)
     return path
@@ -35,24 +35,24 @@ def unpacked(packed) -> Path:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Where the notebook lies, alone, with spaces and letters beyond ASCII in its name. Tests put things beside it."""
-    made = tmp_path / "Übung 1" / "notebook"
-    made.mkdir(parents=True)
-    return made
+    """The notebook's empty folder, with spaces and non-ASCII letters in its path. Tests put files into it."""
+    path = tmp_path / "Übung 1" / "notebook"
+    path.mkdir(parents=True)
+    return path
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
-    """Packages that are installed as far as their names go."""
-    made = tmp_path_factory.mktemp("packages")
+    """Empty modules with the names of all required packages."""
+    path = tmp_path_factory.mktemp("packages")
     for name in setup.NEEDED:
-        (made / f"{name}.py").touch()
-    return made
+        (path / f"{name}.py").touch()
+    return path
 
 
 @pytest.fixture
 def run(folder, packages):
-    """run(source, before="", installed=None) runs the cell twice as a script, with those packages and no others."""
+    """run(source, before="", installed=None) runs the cell twice as a script, with only those packages installed."""
 
     def run(source=None, before="", installed=None):
         source = source or set_up_source(replace(course(), owner="", repository=""), LESSON)
@@ -73,8 +73,8 @@ def place_of_helpers(result: subprocess.CompletedProcess) -> Path:
     return Path(place).parents[1]
 
 
-def said(result: subprocess.CompletedProcess) -> str:
-    """The text of the error that it ended with: what a notebook shows, and all that it shows."""
+def error_of(result: subprocess.CompletedProcess) -> str:
+    """The error message with which the script ended, which is all that a notebook shows."""
     assert result.returncode == 1 and "Ready" not in result.stdout
     text = result.stderr.strip().splitlines()[-1]
     kind, _, sentence = text.partition(": ")
@@ -109,11 +109,11 @@ def test_it_unpacks_the_zip_beside_the_notebook_and_not_again(packed, folder, ru
         assert place_of_helpers(run()) == readme.parent and readme.read_text() != "mine"
         readme.write_text("mine")
         assert place_of_helpers(run()) == readme.parent and readme.read_text() == "mine"
-        os.utime(folder / NAME, (1, 1))  # older than the zip, which is then unpacked once more
+        os.utime(folder / NAME, (1, 1))  # older than the zip, which is then unpacked again
 
 
 @pytest.mark.parametrize("harm", ["cut off", "not a zip", "one byte changed"])
-def test_a_damaged_zip_is_named_and_a_whole_one_mends_it(packed, folder, run, harm):
+def test_a_damaged_zip_is_named_and_an_intact_one_is_used_afterwards(packed, folder, run, harm):
     target = folder / packed.name
     shutil.copy(packed, target)
     first = place_of_helpers(run())
@@ -123,7 +123,7 @@ def test_a_damaged_zip_is_named_and_a_whole_one_mends_it(packed, folder, run, ha
     changed = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
     target.write_bytes({"cut off": data[: len(data) // 2], "not a zip": b"<html>", "one byte changed": changed}[harm])
     os.utime(target, (2**31, 2**31))  # newer than what was unpacked
-    sentence = said(run())
+    sentence = error_of(run())
     assert f"{packed.name} cannot be unpacked" in sentence and "whole one" in sentence
     shutil.copy(packed, target)
     os.utime(target, (2**31 + 1, 2**31 + 1))
@@ -131,13 +131,13 @@ def test_a_damaged_zip_is_named_and_a_whole_one_mends_it(packed, folder, run, ha
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_a_folder_that_cannot_be_written_in(packed, folder, run):
+def test_an_unwritable_folder_is_one_sentence(packed, folder, run):
     shutil.copy(packed, folder)
     (folder / NAME).write_text("a file in the way stands for a folder that is read-only, which root can write in")
-    assert "where you can write" in said(run())
+    assert "where you can write" in error_of(run())
 
 
-def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tmp_path):
+def test_it_clones_the_tag_if_a_repository_is_configured(unpacked, folder, run, tmp_path):
     origin = shutil.copytree(unpacked, tmp_path / "origin")
 
     def git(*command):
@@ -148,13 +148,13 @@ def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tm
     address, source = origin.as_uri(), set_up_source(replace(course(), owner="", repository=""), LESSON)
     source = source.replace(f"'{__version__}', ''", f"'{__version__}', {address!r}")
     missing = f"(cloning {address} failed: fatal: Remote branch {course().tag} not found in upstream origin). Put"
-    assert missing in said(run(source))
+    assert missing in error_of(run(source))
     git("tag", course().tag)
     assert place_of_helpers(run(source)) == folder / NAME
 
 
 @pytest.mark.full
-def test_of_two_unpacked_zips_the_newer_counts(packed, folder, run):
+def test_the_newer_of_two_zips_is_used(packed, folder, run):
     shutil.copy(packed, folder)
     first = place_of_helpers(run())
     pack(course(), course().lesson(LATER), folder / f"{NAME}-{LATER}.zip")
@@ -164,30 +164,30 @@ def test_of_two_unpacked_zips_the_newer_counts(packed, folder, run):
 
 
 @pytest.mark.parametrize("form", ["package", "file", "folder", "with a missing part", "with a set-up of its own"])
-def test_another_package_of_the_name_is_named(folder, run, form):
-    theirs = folder / "helpers"
+def test_another_package_called_helpers_is_named(folder, run, form):
+    other = folder / "helpers"
     if form == "file":
-        theirs = folder / "helpers.py"
-        theirs.touch()
+        other = folder / "helpers.py"
+        other.touch()
     else:
-        theirs.mkdir()
-        (theirs / "things.py").touch()
+        other.mkdir()
+        (other / "things.py").touch()
     if form not in ("file", "folder"):
-        (theirs / "__init__.py").write_text("import no_such_thing" if form == "with a missing part" else "")
+        (other / "__init__.py").write_text("import no_such_thing" if form == "with a missing part" else "")
     if form == "with a set-up of its own":
-        (theirs / "setup.py").write_text("def start(*anything): print('their set-up')")
-    sentence = said(run())
-    assert "Another package named helpers hides the course," in sentence and str(theirs) in sentence
+        (other / "setup.py").write_text("def start(*anything): print('their set-up')")
+    sentence = error_of(run())
+    assert "Another package named helpers hides the course," in sentence and str(other) in sentence
     assert "Remove it, restart" in sentence
 
 
-def test_nothing_is_found(run):
-    sentence = said(run())
+def test_a_missing_course_is_one_sentence(run):
+    sentence = error_of(run())
     assert sentence.startswith("The course is not here. Put this notebook into")
     assert f"such as {NAME}-{LESSON}.zip, beside it" in sentence  # as `course pack` calls it
 
 
-def test_the_sentence_is_shown_without_a_traceback(tmp_path, monkeypatch):
+def test_its_errors_are_shown_without_a_traceback(tmp_path, monkeypatch):
     from IPython.core.interactiveshell import InteractiveShell
 
     shown = []
@@ -198,21 +198,22 @@ def test_the_sentence_is_shown_without_a_traceback(tmp_path, monkeypatch):
     assert len(shown) == 1 and shown[0].startswith("The course is not here")
 
 
-def test_an_older_python_is_told_so(packed, folder, run):
-    """The version is a pretense: what an older Python cannot import is never reached."""
+def test_an_older_python_is_one_sentence(packed, folder, run):
+    """Only the version is faked, because the cell stops before anything that an older Python cannot import."""
     shutil.copy(packed, folder)
-    sentence = said(run(before="import sys\nsys.version_info, sys.version = (3, 10, 13, 'final', 0), '3.10.13 (main)'"))
+    fake = "import sys\nsys.version_info, sys.version = (3, 10, 13, 'final', 0), '3.10.13 (main)'"
+    sentence = error_of(run(before=fake))
     assert sentence.startswith("The course needs Python 3.11 or newer, and this is Python 3.10.13.")
 
 
-def test_the_zip_of_an_earlier_lesson_does_not_do(packed, folder, run):
+def test_the_zip_of_an_earlier_lesson_is_refused(packed, folder, run):
     shutil.copy(packed, folder)
-    sentence = said(run(set_up_source(course(), LATER)))
+    sentence = error_of(run(set_up_source(course(), LATER)))
     assert f"ends with {LESSON}, and this is {LATER}" in sentence and "Put the zip that came with this" in sentence
 
 
 @pytest.mark.parametrize("version", ["0.0.1", "9.0.0"])
-def test_a_notebook_of_another_version_says_so_and_goes_on(packed, folder, run, version):
+def test_a_notebook_of_another_version_prints_a_warning_and_continues(packed, folder, run, version):
     shutil.copy(packed, folder)
     source = set_up_source(course(), LESSON)
     result = run(source.replace(f"'{__version__}', ", f"'{version}', "))
@@ -225,12 +226,12 @@ def test_a_notebook_of_another_version_says_so_and_goes_on(packed, folder, run, 
 def test_missing_packages_are_named(packed, folder, run, names):
     shutil.copy(packed, folder)
     hide = f"find = u.find_spec\nu.find_spec = lambda name: None if name in {names!r} else find(name)"
-    sentence = said(run(before=f"import importlib.util as u\n{hide}"))
+    sentence = error_of(run(before=f"import importlib.util as u\n{hide}"))
     assert all(name in sentence for name in names) and "pip install -r requirements.txt" in sentence
     assert sentence.split(" not installed")[0].endswith(" are" if names[1:] else " is")
 
 
-def test_a_broken_ipywidgets_is_no_stack_trace(monkeypatch, tmp_path):
+def test_a_broken_ipywidgets_is_one_sentence(monkeypatch, tmp_path):
     (tmp_path / "ipywidgets.py").write_text("raise ImportError('cannot import name Comm')")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "ipywidgets"]:

@@ -1,4 +1,4 @@
-"""What all tests share: where their random numbers begin, and when a kept notebook is run again."""
+"""What tests/conftest.py gives all tests: seeds of random numbers, and executed notebooks that are kept."""
 
 import random
 
@@ -12,21 +12,21 @@ def drawn():
     return random.random(), float(np.random.rand()), float(torch.rand(()))
 
 
-def test_random_numbers_hang_on_the_run_and_the_test_alone(monkeypatch):
+def test_random_numbers_depend_only_on_the_run_and_the_test(monkeypatch):
     first = drawn()
     monkeypatch.setenv(conftest.SEED, "1")
     found = {}
-    for what in ("one", "another"):
-        conftest._begin(what)
-        found[what] = drawn()
-        conftest._begin(what)
-        assert drawn() == found[what]
+    for name in ("one", "another"):
+        conftest._begin(name)
+        found[name] = drawn()
+        conftest._begin(name)
+        assert drawn() == found[name]
     monkeypatch.setenv(conftest.SEED, "2")
     conftest._begin("one")
     assert len({first, drawn(), *found.values()}) == 4
 
 
-def test_a_kept_notebook_is_old_where_its_text_a_helper_or_a_version_changed(tmp_path, monkeypatch):
+def test_a_kept_notebook_is_outdated_if_its_text_a_helper_or_a_version_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(conftest, "ROOT", tmp_path)
     lesson, other = tmp_path / "solutions/04_a/04_a.py", tmp_path / "solutions/05_b/05_b.py"
     helper, compiled = tmp_path / "helpers/drawing/style.py", tmp_path / "helpers/__pycache__/style.pyc"

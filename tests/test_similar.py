@@ -1,4 +1,4 @@
-"""Similar submissions: found through new names, not where everybody has the same from the release or the solution."""
+"""Similar submissions are found despite renamed variables. Code of the release or the solution does not count."""
 
 import re
 
@@ -42,29 +42,29 @@ def pairs(*codes: str) -> list[tuple[str, str]]:
     return [(pair.one, pair.other) for pair in find_pairs(handed_in, {"scale": [PUBLIC]})]
 
 
-def test_new_names_and_comments_hide_nothing():
+def test_renaming_and_comments_do_not_hide_similarity():
     assert renamed(OWN) != OWN
     assert pairs(OWN, renamed(OWN), OTHER) == [("s0", "s1")]
 
 
-def test_the_solution_and_what_many_wrote_count_for_nothing():
+def test_the_solution_and_widespread_code_do_not_count_as_similar():
     assert pairs(PUBLIC, PUBLIC.replace("width", "d")) == []
-    assert pairs(*[OWN] * 4, OTHER) == []  # four of five have it
+    assert pairs(*[OWN] * 4, OTHER) == []  # four of five students have it
 
 
-def test_what_is_no_python_is_left_out():
+def test_text_that_is_not_python_is_ignored():
     assert pairs("def scale(", "def scale(", "(" * 5_000, "\0", OWN) == []
 
 
-def test_the_command_writes_both_side_by_side_and_accuses_nobody(tmp_path, lesson, capsys):
+def test_the_command_reports_similar_pairs_side_by_side_without_accusing(tmp_path, lesson, capsys):
     folders, _ = load(tmp_path)
     own = OWN.replace("def scale", "def scaled_scores") + "# <script>alert(1)</script>\n"
     for student, code in (("ada", own), ("ben", renamed(own)), ("cem", lesson.solutions["scaled_scores"])):
         hand_in(folders, lesson, student, answers(lesson, scaled_scores=code))
         (folders.submitted / student / LESSON / "model.safetensors").write_bytes(b"a" if student == "ada" else b"b")
     assert main(["similar", LESSON, "--gradebook", str(tmp_path)]) == 0
-    assert "1 pair of submissions" in (said := capsys.readouterr().out) and "ada and ben" in said
-    assert "equal byte for byte: ben, cem\n" in said and said.count("cem") == 1
+    assert "1 pair of submissions" in (output := capsys.readouterr().out) and "ada and ben" in output
+    assert "equal byte for byte: ben, cem\n" in output and output.count("cem") == 1
     page = folders.report(f"{LESSON}.similar", "html").read_text(encoding="utf-8")
     assert "proves nothing" in page and page.count("<pre>") == 2 and "<script" not in page
     assert "equal byte for byte: ben, cem." in page

@@ -1,4 +1,4 @@
-"""Sketches stand in for what known mistakes give: they say the same as the numbers, and take little room."""
+"""Sketches replace the outputs of known mistakes: comparisons give the same result as with the numbers themselves."""
 
 import math
 
@@ -24,7 +24,7 @@ def drawn(shape, dtype, scale=1.0, seed=0):
 @pytest.mark.parametrize("dtype", BOTH)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
-def test_numbers_within_the_tolerance_have_equal_sketches(shape, dtype, scale):
+def test_tensors_within_the_tolerance_have_equal_sketches(shape, dtype, scale):
     x, limit = drawn(shape, dtype, scale), 1e-5 if dtype == torch.float32 else 1e-7
     for seed in range(1, 20):
         near = x + (0.5 * limit * (1 + x.abs()) * drawn(shape, dtype, seed=seed).clamp(-1, 1)).to(dtype)
@@ -34,7 +34,7 @@ def test_numbers_within_the_tolerance_have_equal_sketches(shape, dtype, scale):
 
 @pytest.mark.parametrize("dtype", BOTH)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_one_entry_that_is_off_shows_wherever_it_stands(shape, dtype):
+def test_a_single_wrong_entry_is_noticed_at_any_position(shape, dtype):
     x, limit = drawn(shape, dtype), 1e-5 if dtype == torch.float32 else 1e-7
     off = 40 * limit * math.sqrt(x.numel())
     for index in range(x.numel()):
@@ -43,7 +43,7 @@ def test_one_entry_that_is_off_shows_wherever_it_stands(shape, dtype):
         assert difference(sketch(x), other).kind == "value", index
 
 
-def test_exchanged_entries_and_large_ones_beside_small_ones_show():
+def test_exchanged_entries_are_noticed_beside_much_larger_ones():
     x = drawn((4, 6), torch.float64)
     x[0] = 1e9
     other = x.clone()
@@ -53,7 +53,7 @@ def test_exchanged_entries_and_large_ones_beside_small_ones_show():
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_shows_by_its_place(odd):
+def test_positions_of_nan_and_infinity_are_compared(odd):
     x = drawn((4, 6), torch.float32)
     x[1, 2] = odd
     moved = drawn((4, 6), torch.float32)
@@ -64,7 +64,7 @@ def test_what_is_not_finite_shows_by_its_place(odd):
     assert difference(sketch(x), torch.where(x == x.abs().max(), 0.0, x).nan_to_num(1.0, -5.0, 5.0)).kind == "value"
 
 
-def test_the_other_kinds_of_difference():
+def test_differences_of_type_shape_dtype_and_gradients_are_noticed():
     x = drawn((3, 4), torch.float64)
     assert difference(sketch(x), x.tolist()).kind == "type" and difference([1], [sketch(x)]).kind == "type"
     assert difference(sketch(x), x.reshape(4, 3)).kind == "shape"
@@ -80,12 +80,12 @@ def test_the_other_kinds_of_difference():
     assert agree(case, none, Observation(gradients=[sketch(x)]), "gradient") is False
 
 
-def test_what_can_be_sketched():
+def test_only_floating_point_tensors_that_are_not_small_are_sketched():
     assert can_be_sketched(torch.zeros(SMALL + 1)) and not can_be_sketched(torch.zeros(SMALL))
     assert not can_be_sketched(torch.zeros(20, dtype=torch.int64)) and not can_be_sketched([0.0] * 20)
-    made = sketch(drawn((3, 4), torch.float32))
-    assert isinstance(made, Sketch) and made.sums.shape == (SUMS,) and sketch(made) is made
-    # These numbers stand in the keys: a machine that gave others would name no mistake.
-    assert made.shape == (3, 4) and torch.allclose(
+    sketched = sketch(drawn((3, 4), torch.float32))
+    assert isinstance(sketched, Sketch) and sketched.sums.shape == (SUMS,) and sketch(sketched) is sketched
+    # The answer keys contain such sums, so another computer must compute the same to recognize mistakes.
+    assert sketched.shape == (3, 4) and torch.allclose(
         sketch(torch.arange(12.0)).sums, torch.tensor(STORED, dtype=torch.float64), rtol=0, atol=2e-6
     )

@@ -1,4 +1,4 @@
-"""What need not run for a submission does not; what a learner's code reads is what it would be if all of it ran."""
+"""Lesson cells that a submission does not need are skipped, and its code reads the same values as if all ran."""
 
 import random
 from dataclasses import replace
@@ -44,12 +44,12 @@ GIVEN = {
         ("", None),
     ],
 )
-def test_a_cell_that_calls_an_answer_as_it_is_hangs_on_the_answers(source, names):
+def test_names_that_a_lesson_cell_touches_are_found(source, names):
     assert names_touched(source, {"answer"}) == names
 
 
 def run_of(answer: str, *own: str) -> set[str]:
-    """Which of the given cells run, for a learner who wrote these."""
+    """The given cells that run for a submission of this answer and these additional cells."""
     code = [(None, source) for source in GIVEN.values()]
     release = Release("04_scaling", {}, {}, {"answer": 1.0}, {}, {*GIVEN.values()}, code=code)
     release.demonstrations = {source: names_touched(source, {"answer"}) for source in GIVEN.values()}
@@ -58,19 +58,19 @@ def run_of(answer: str, *own: str) -> set[str]:
     cells += [Cell("answer", answer, "answer", "answer"), Cell("check", "", "check", "answer")]
     cells += [Cell(f"own-{number}", source) for number, source in enumerate(own)]
     handed_in = type("HandIn", (), {"cells": cells})
-    asked = {cell.id for cell in judge_input(handed_in, release)}
-    assert asked >= {cell.id for cell in cells} - GIVEN.keys()
-    return asked & GIVEN.keys()
+    selected = {cell.id for cell in judge_input(handed_in, release)}
+    assert selected >= {cell.id for cell in cells} - GIVEN.keys()
+    return selected & GIVEN.keys()
 
 
 PLAIN = "def answer(x):\n    return math.sqrt(sum(x))"
 TOUCHING_X = {"numbers", "twice", "in place", "asks"}
 
 
-def test_nothing_runs_that_no_learners_code_hangs_on():
+def test_cells_that_no_code_of_the_learner_needs_are_skipped():
     assert run_of(PLAIN) == set()
     assert run_of(PLAIN, "import torch", "import math\nfrom helpers import or_finished") == set()
-    assert run_of("def answer(") == GIVEN.keys() - {"figure"}  # what Python cannot read may be anything
+    assert run_of("def answer(") == GIVEN.keys() - {"figure"}  # unparsable code may read any name
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_nothing_runs_that_no_learners_code_hangs_on():
         ("print(x)", TOUCHING_X),
         ("y = shown + 1", TOUCHING_X),
         ("def again():\n    return log", {"other", "notes"}),
-        ("x = 3", TOUCHING_X),  # cells below may read it
+        ("x = 3", TOUCHING_X),  # later cells may read it
         ("class Own:\n    size = x", TOUCHING_X),
         ("math = None", {"imports"}),
         ("import numpy as math", {"imports"}),
-        ("def sum(x):\n    return 1", TOUCHING_X),  # one of Python's names, which `asks` reads
+        ("def sum(x):\n    return 1", TOUCHING_X),  # a builtin that the cell `asks` uses
     ],
 )
-def test_what_a_learner_reads_or_binds_brings_back_all_that_touches_it(own, run):
+def test_all_cells_run_that_touch_a_name_which_the_learner_reads_or_binds(own, run):
     assert run_of(PLAIN, own) == run
     if own != "x = 3":
         assert run_of(PLAIN + "\n" + own) == run
@@ -95,24 +95,24 @@ def test_what_a_learner_reads_or_binds_brings_back_all_that_touches_it(own, run)
 @pytest.mark.parametrize(
     "own", ["eval('x')", "%who", "!ls {x}", "!echo $x", "def f():\n    return globals()['x']", "print(_)", "y = (1,\n"]
 )
-def test_code_that_may_read_any_name_gets_all_but_the_figures(own):
+def test_all_cells_but_figures_run_for_code_that_may_read_any_name(own):
     assert run_of(PLAIN, own) == GIVEN.keys() - {"figure"}
 
 
 @pytest.mark.parametrize(("own", "runs"), [("print(trained)", True), ("print(answer)", False), ("trained = 1", False)])
-def test_a_training_runs_where_a_learner_reads_what_it_makes(own, runs):
+def test_an_ungraded_training_runs_only_if_the_learner_reads_its_result(own, runs):
     training = "trained = fit(5)"
     release = Release("50_test", {}, {}, {}, {training}, set(), ungraded={training: {"trained"}})
     cells = [Cell("training", training), Cell("answer", PLAIN, "answer", "answer"), Cell("own", own)]
-    asked = judge_input(type("HandIn", (), {"cells": cells}), release)
-    assert ("training" in [cell.id for cell in asked]) == runs
+    selected = judge_input(type("HandIn", (), {"cells": cells}), release)
+    assert ("training" in [cell.id for cell in selected]) == runs
 
 
 MAGICS = ["%%time\ny = 1", "%%capture out\n%%timeit -n 1\ny = 1", "%matplotlib inline\n!pip install -q of_home\ny = 1"]
 
 
 @pytest.mark.parametrize("own", [*MAGICS, "%time answer(3)", "for i in range(2):\n    %timeit -n 1 answer(3)"])
-def test_magics_that_read_no_name_bring_nothing_back(own):
+def test_magics_that_read_no_name_make_no_cell_run(own):
     assert run_of(PLAIN, own) == run_of(PLAIN)
     assert run_of(PLAIN, f"{own}\nprint(x)") == TOUCHING_X
 
@@ -127,30 +127,31 @@ except NameError:  # of a comprehension's own
 
 @pytest.mark.full
 @pytest.mark.parametrize("lesson", ["04_scaling", "07_value_weighting"])
-def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_path):
-    """Names of the lesson's own cells, drawn; but for numbers that hang on what was drawn at random before."""
+def test_a_learner_reads_the_same_values_as_if_all_cells_ran(lesson, tmp_path):
+    """Random names of the lesson's cells are read. Values that depend on random numbers drawn earlier may differ."""
     need_sandbox()
     folders, _ = load(tmp_path)
-    made, drawn = Lesson(folders, lesson), random.Random(SEED)
+    sample, drawn = Lesson(folders, lesson), random.Random(SEED)
     release = course_release(folders.executed(lesson))
     plain = TopLevel(source for source, names in release.demonstrations.items() if names)
     bound = sorted(plain.bound.keys() - release.given.keys())
-    hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})
+    hand_in(folders, sample, "ada", {name: sample.solutions[name] for name in sample.exercises})
     handed_in = read_submission(folders.submitted, "ada", release, folders.release)
     spared = 0
     with Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30)) as judge:
         for _ in range(3):
             names = drawn.sample(bound, 2)
             cells = [*handed_in.cells, Cell("peek", "".join(PEEK.format(name=name) for name in names))]
-            every, asked = [cell for cell in cells if cell.runs], judge_input(replace(handed_in, cells=cells), release)
-            spared += len(every) - sum(cell.runs for cell in asked)
+            every = [cell for cell in cells if cell.runs]
+            selected = judge_input(replace(handed_in, cells=cells), release)
+            spared += len(every) - sum(cell.runs for cell in selected)
 
-            def told(run: list[Cell]) -> str:
+            def printed(run: list[Cell]) -> str:
                 found = judge.judge_cells(run, exercises=[])
                 assert "peek" not in found.errors
                 return "".join(one["text"] for one in found.outputs["peek"])
 
-            what = told(every)
-            if told(asked) != what:
-                assert told([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != what, names
+            expected = printed(every)
+            if printed(selected) != expected:
+                assert printed([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != expected, names
     assert spared > 20

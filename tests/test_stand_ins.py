@@ -1,4 +1,4 @@
-"""What stands in for exercises that are no part of a machine: each does what its exercise asks, and is no answer."""
+"""Stand-ins for exercises that are not parts of the translator: each does its exercise and is refused as an answer."""
 
 import importlib
 import subprocess
@@ -36,15 +36,15 @@ def test_a_stand_in_does_what_the_exercise_does(lesson, name):
 
 
 @pytest.mark.parametrize(("lesson", "name"), IN_SECONDS)
-def test_a_stand_in_is_no_answer(lesson, name):
-    mine = TABLES[lesson][name]
-    assert course_part(mine)
-    verdict = stored_verdict(lesson, name, mine, forbidden=())
+def test_a_stand_in_is_refused_as_an_answer(lesson, name):
+    stand_in = TABLES[lesson][name]
+    assert course_part(stand_in)
+    verdict = stored_verdict(lesson, name, stand_in, forbidden=())
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
 
 
 @pytest.mark.parametrize(("lesson", "name"), PIECES)
-def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
+def test_or_finished_finds_each_stand_in(lesson, name, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["helpers.or_finished"], "_announced", set())
     monkeypatch.setattr(sys.modules["helpers.or_finished"], "PASSED", set())
 
@@ -58,20 +58,20 @@ def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("lesson", one_of(ROOMS))
-def test_a_sandbox_has_the_stand_ins_as_later_cells_take_them(lesson, tmp_path):
-    """Whoever has not answered an exercise keeps what the notebook gave at home: a training, say, and its points."""
+def test_a_sandbox_contains_the_lessons_stand_ins(lesson, tmp_path):
+    """Later cells use them for a missing answer, for example a training run, as they did in the learner's notebook."""
     stage_wing(tmp_path, lesson)
     assert (tmp_path / "helpers" / ROOMS[lesson].relative_to(HELPERS)).is_file()
 
 
-def test_a_folder_of_a_like_name_is_a_learners():
+def test_code_in_a_folder_with_a_similar_name_is_not_the_courses():
     code = compile("def mine(x):\n    return x", f"{HELPERS}_mine/tools.py", "exec")
     space: dict = {"__name__": "tools"}
     exec(code, space)
     assert course_part(space["mine"]) == ""
 
 
-TOLD = """
+CALLS = """
 from helpers.checking import forbidden
 from helpers.grading.inside.watching import report_stand_in_calls
 report_stand_in_calls()
@@ -85,7 +85,7 @@ translator.FINISHED_PARTS["causal_mask"](2)
 """
 
 
-def test_the_grader_hears_the_courses_own_code_by_whatever_name_it_is_called():
-    told = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def test_the_grader_notices_calls_of_the_courses_code_under_any_name():
+    output = subprocess.run([sys.executable, "-c", CALLS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = ("trained.source_batch", "trained.greedy", "decoding.write", "finished_parts.causal_mask")
-    assert told.split() == [f"helpers.translator.{name}" for name in names]
+    assert output.split() == [f"helpers.translator.{name}" for name in names]

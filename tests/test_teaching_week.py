@@ -1,5 +1,5 @@
-"""docs/teaching.md, walked: its commands, one after the other as they stand there, in a copy of the course, from a
-platform's download to the points and pages that go back to it."""
+"""The commands of docs/teaching.md, run in order in a copy of the course: from a platform's download to the points and
+pages that go back to it."""
 
 import csv
 import os
@@ -23,8 +23,7 @@ Participant 12,Ben Berg,ben@x.org,Submitted,,100,"Tuesday, 3 November 2026, 11:3
 Participant 13,Cyd Dorn,cyd@x.org,No submission,,100,-
 """
 WRONG = "def scaled_scores(Q, K):\n    return Q @ K.transpose(-2, -1) / Q.shape[-1]"
-# What a shell makes of the guide's words here: this Python in place of an activated environment, a browser that only
-# tells what it was asked to open.
+# The guide's commands run with this Python instead of an activated environment.
 SHELL = """set -e
 course() {{ "{python}" -m helpers "$@"; }}
 python() {{ "{python}" "$@"; }}
@@ -33,7 +32,7 @@ nbgrader() {{ "{python}" -m nbgrader "$@"; }}
 
 
 def blocks() -> dict[str, str]:
-    """The guide's commands under the heading that they stand below."""
+    """The guide's commands by the heading of their section."""
     text = (lab.ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)[1:]
     return {
@@ -43,7 +42,7 @@ def blocks() -> dict[str, str]:
 
 
 class Teacher:
-    """Types commands into a copy of the course."""
+    """Runs commands in a copy of the course. Its browser only records the address that it should open."""
 
     def __init__(self, root: Path):
         self.root, self.opened = root, root / "opened"
@@ -61,9 +60,9 @@ class Teacher:
 
     def types(self, commands: str) -> str:
         running = self.start(commands)
-        said, _ = running.communicate(timeout=300)
-        assert running.returncode == 0, f"{commands}\n{said}"
-        return said
+        output, _ = running.communicate(timeout=300)
+        assert running.returncode == 0, f"{commands}\n{output}"
+        return output
 
     def table(self, path: str, column: str) -> dict[str, dict[str, str]]:
         """The rows of a CSV file in the gradebook's folder, by one of its columns."""
@@ -76,12 +75,12 @@ def teacher(lesson, tmp_path):
     root = tmp_path / "course"
     left_out = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "gradebook", "tests", "*.zip", "*.egg-info")
     shutil.copytree(lab.ROOT, root, ignore=shutil.ignore_patterns(*left_out))
-    made = load(tmp_path / "made")[0]
-    sample_class.hand_in(made, lesson, "ada", answers(lesson, quiz_1='quiz_1 = "a"'))
-    sample_class.hand_in(made, lesson, "ben", answers(lesson, scaled_scores=WRONG))
+    folders = load(tmp_path / "folders")[0]
+    sample_class.hand_in(folders, lesson, "ada", answers(lesson, quiz_1='quiz_1 = "a"'))
+    sample_class.hand_in(folders, lesson, "ben", answers(lesson, scaled_scores=WRONG))
     with zipfile.ZipFile(root / "submissions.zip", "w") as archive:  # as Moodle packs them
         for student, folder in (("ada", "Ada Lovelace_11"), ("ben", "Ben Berg_12")):
-            notebook = made.submitted / student / LESSON / f"{LESSON}.ipynb"
+            notebook = folders.submitted / student / LESSON / f"{LESSON}.ipynb"
             archive.write(notebook, f"{folder}_assignsubmission_file_/{LESSON}.ipynb")
     (root / "class.csv").write_text(WORKSHEET, encoding="utf-8")
     return Teacher(root)
@@ -89,22 +88,22 @@ def teacher(lesson, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
-    told = blocks()
-    teacher.types(told.pop("Hand out"))
+def test_the_commands_of_the_teaching_guide_work_in_order(teacher):
+    sections = blocks()
+    teacher.types(sections.pop("Hand out"))
     assert zipfile.is_zipfile(teacher.root / f"attention-course-{LESSON}.zip")
 
-    collect, extension = told.pop("Collect").split("python -c")  # which the guide says comes later
-    said = teacher.types(collect)
+    collect, extension = sections.pop("Collect").split("python -c")  # the guide gives it here for later
+    output = teacher.types(collect)
     students = [folder.name for folder in sorted((teacher.root / "gradebook" / "submitted").iterdir())]
-    assert len(students) == 2 and "1 missing: cyd@x.org" in said
+    assert len(students) == 2 and "1 missing: cyd@x.org" in output
     ada, ben = students
-    teacher.types(told.pop("Grade").replace("--student ada ben", f"--student {ada} {ben}"))
+    teacher.types(sections.pop("Grade").replace("--student ada ben", f"--student {ada} {ben}"))
     teacher.types("python -c" + extension.replace("'ada'", f"'{ada}'"))
     before = teacher.table(f"reports/{LESSON}.csv", "student")
     assert before[ada]["status"] == "waits for a person" and len(before) == 3
 
-    grading = teacher.start(told.pop("Grade the written question"))
+    grading = teacher.start(sections.pop("Grade the written question"))
     for _ in range(600):
         if teacher.opened.exists() or grading.poll() is not None:
             break
@@ -119,11 +118,11 @@ def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
         page.locator("main", has_text="Saved").wait_for()
     assert grading.wait(60) == 0, grading.stdout.read()
 
-    teacher.types(told.pop("Give back"))
+    teacher.types(sections.pop("Give back"))
     pages = {path.parts[-3] for path in (teacher.root / "gradebook" / "feedback").rglob("*.html")}
     assert pages == {ada, ben}
 
-    teacher.types(told.pop("Back to the platform"))
+    teacher.types(sections.pop("Back to the platform"))
     given = {
         row["Full name"]: row["Grade"] for row in teacher.table(f"exported/{LESSON}.moodle.csv", "Identifier").values()
     }
@@ -137,7 +136,7 @@ def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
         assert {name.partition("/")[0] for name in archive.namelist()} == {
             "Ada Lovelace_11_assignsubmission_file_", "Ben Berg_12_assignsubmission_file_",
         }  # fmt: skip
-    assert {heading for heading, commands in told.items() if commands} <= {
+    assert {heading for heading, commands in sections.items() if commands} <= {
         "A fork of your own",
         "Set up, once",
         "Read the report",

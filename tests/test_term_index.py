@@ -1,4 +1,4 @@
-"""The index of the web edition, and the cheat sheet that is drawn from its table."""
+"""The index of terms in the web edition, and the cheat sheet, which is drawn from a Markdown table."""
 
 import re
 
@@ -13,7 +13,7 @@ PROSE = {
 }
 
 
-def test_each_term_has_the_lessons_that_use_it():
+def test_the_index_lists_the_lessons_that_use_each_term():
     page = index_page(GLOSSARY, PROSE)
     assert "- RoPE (rotary embedding): **lesson 2**, lesson 14\n" in page
     assert "- head: **lesson 8**\n" in page

@@ -1,4 +1,4 @@
-"""What the check takes from torch without a promise is still what helpers/running/torch_insides.py takes it for."""
+"""torch's private parts still behave as helpers/running/torch_insides.py assumes."""
 
 import ast
 import re
@@ -33,14 +33,14 @@ class Called(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_operators_are_seen_by_name_and_the_compiler_is_not_asked():
+def test_operators_are_observed_by_name_and_not_compiled():
     with Seen() as seen:
         F.softmax(torch.zeros(2, 3), -1)
     assert "_softmax" in seen.names
     assert TorchDispatchMode._should_skip_dynamo() is True, "else the override in OperatorMode is needed no more"
 
 
-def test_functions_are_called_what_people_call_them():
+def test_functions_have_their_public_names():
     x = torch.zeros(2, 3)
     with Called() as called:
         F.softmax(x, -1)
@@ -53,7 +53,7 @@ def test_functions_are_called_what_people_call_them():
     )
 
 
-def test_each_run_of_the_autograd_engine_is_heard():
+def test_each_run_of_the_autograd_engine_is_noticed():
     runs = []
     x = torch.ones(2, requires_grad=True)
     engine = torch.autograd.Variable._execution_engine
@@ -64,7 +64,7 @@ def test_each_run_of_the_autograd_engine_is_heard():
     assert len(runs) == 3 and torch.autograd.Variable._execution_engine is engine
 
 
-def test_the_profiler_hears_the_engine_under_these_names():
+def test_the_profiler_reports_the_autograd_engine_under_known_names():
     heard = set()
     sys.setprofile(lambda frame, event, arg: heard.add(getattr(arg, "__name__", "") or frame.f_code.co_name))
     try:
@@ -75,13 +75,13 @@ def test_the_profiler_hears_the_engine_under_these_names():
     assert torch_insides.ENGINE & heard
 
 
-def test_the_homes_of_differentiation_are_there():
+def test_differentiation_functions_live_in_the_expected_modules():
     assert torch.func.grad.__module__.startswith(torch_insides.AUTOGRAD_HOMES)
     assert torch.autograd.functional.jacobian.__module__.startswith(torch_insides.AUTOGRAD_HOMES)
     assert torch.utils.checkpoint.checkpoint.__module__ in torch_insides.AUTOGRAD_HOMES
 
 
-def test_a_scripted_function_tells_its_operators():
+def test_operators_of_a_scripted_function_are_found():
     @torch.jit.script
     def scripted(x: torch.Tensor):
         return torch.softmax(x, -1)
@@ -90,11 +90,11 @@ def test_a_scripted_function_tells_its_operators():
     assert torch_insides.scripted_operators(torch.softmax) == []
 
 
-def test_leaves_of_a_tree():
+def test_tree_leaves_are_found_in_order():
     assert torch_insides.tree_leaves((1, [2, {"a": 3}])) == [1, 2, 3]
 
 
-def test_nothing_else_in_the_check_names_torchs_insides():
+def test_only_one_module_of_the_check_uses_private_names_of_torch():
     for path in sorted((ROOT / "helpers").glob("[cr]*ing/*.py")):
         if path.name == "torch_insides.py":
             continue

@@ -1,7 +1,7 @@
-"""A class hands in lessons 11 and 12, whose answers are trained models, and is graded in the sandbox.
+"""A class submits lessons 11 and 12, whose answers are trained models, and is graded in the sandbox.
 
-Every score as deserved. The trained weights are those of this run's solution notebooks; in each class models
-are trained in the sandbox. What a measure makes of odd answers is tried in tests/lessons.
+Every score must be the deserved one. The trained weights come from this run's solution notebooks. Some submissions
+train in the sandbox. tests/lessons tries the metrics on odd answers.
 """
 
 import json
@@ -25,10 +25,10 @@ MEASURED = {TRANSLATION: "translate", LANGUAGE: "language_model_logits"}
 
 
 @dataclass
-class HandIn:
-    """One of the class. answers: exercise -> its answer cell, where it is not the solution's. cells: what stands in
-    other cells -> what this one made of it. numbers: what lies beside the notebook. deserves: exercise -> its points,
-    where they are not all. mistake: what the measured exercise is told."""
+class Submission:
+    """A submission. answers: exercise -> its answer cell, if not the solution's. cells: text in other cells -> its
+    replacement. numbers: its weights file. deserves: exercise -> its points, if not full points.
+    mistake, says: the mistake and a part of the message in the measured exercise."""
 
     answers: dict[str, str] = field(default_factory=dict)
     cells: dict[str, str] = field(default_factory=dict)
@@ -39,14 +39,14 @@ class HandIn:
 
 
 def numbers_of(model, path: Path) -> bytes:
-    """The file in which somebody kept a model."""
+    """The bytes of a file with the model's weights."""
     checkpoint.write(model, path)
     return path.read_bytes()
 
 
-def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, HandIn]) -> dict[str, str]:
-    """Hand all of it in and grade it; a line for each score that is not the deserved one. Returns what each learner
-    reads of the measured exercise."""
+def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, Submission]) -> dict[str, str]:
+    """Submit and grade everything, and require the deserved scores. Returns each learner's output of the measured
+    exercise."""
 
     def change(hand_in):
         def edit(cells):
@@ -91,14 +91,14 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 @pytest.fixture
 def classroom(executed_solution, executed_folder, tmp_path):
-    """classroom(lesson) -> the lesson to hand in, a gradebook, and the numbers that the solution notebook kept."""
+    """classroom(lesson) -> (lesson, folders, config, the weights file that the solution notebook saved)."""
     find_bubblewrap()
 
     def make(name):
         executed_solution(name)
         folders, config = load(tmp_path / "gradebook")
-        kept = executed_folder / f"{name}.kept" / FILES[name]
-        return sample_class.Lesson(folders, name), folders, config, kept.read_bytes()
+        weights = executed_folder / f"{name}.kept" / FILES[name]
+        return sample_class.Lesson(folders, name), folders, config, weights.read_bytes()
 
     return make
 
@@ -107,29 +107,29 @@ def nothing(lesson) -> dict[str, float]:
     return dict.fromkeys(lesson.keys, 0.0)
 
 
-def test_translators_are_graded_as_they_deserve(classroom, tmp_path):
+def test_submitted_translators_get_the_deserved_points(classroom, tmp_path):
     lesson, folders, config, trained = classroom(TRANSLATION)
     torch.manual_seed(1)
     sizes = (*translator.SIZES[:2], 16, 2, 32, 1, translator.SIZES[-1])
     small = numbers_of(Transformer(*sizes), tmp_path / "small")
-    in_haste = {"5 if quick() else 300": "5"}  # the warm-up with turned words
+    in_haste = {"5 if quick() else 300": "5"}  # steps of the warm-up on reversed words
 
     head = "def translate(sentences):\n"
-    whole = lesson.solutions["translate"].replace("def translate", "def all_at_once")
+    solution = lesson.solutions["translate"].replace("def translate", "def all_at_once")
     submissions = {
-        "solved": HandIn(numbers=trained),
-        "without-numbers": HandIn(cells=in_haste),
-        "too-small": HandIn(
+        "solved": Submission(numbers=trained),
+        "without-numbers": Submission(cells=in_haste),
+        "too-small": Submission(
             numbers=small,
             cells=in_haste | {"Transformer(*translator.SIZES)": f"Transformer(*{sizes})"},
             deserves={"translate": 0.0},
             mistake="not_trained",
             says="0 of 600 unseen sentences exactly right",
         ),
-        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
-        "three-of-four": HandIn(
+        "untouched": Submission(deserves=nothing(lesson), mistake="not_answered"),
+        "three-of-four": Submission(
             {
-                "translate": f"{whole}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
+                "translate": f"{solution}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
                 "    return ['?'] * asked + said[asked:]"
             },
             in_haste,
@@ -137,7 +137,7 @@ def test_translators_are_graded_as_they_deserve(classroom, tmp_path):
             {"translate": 11.0},
             says="unseen sentences exactly right (the check asks for 99.5%)",
         ),
-        "the-grammar": HandIn(
+        "the-grammar": Submission(
             {
                 "translate": f"{head}    from helpers.corpus.translation import translate as known\n"
                 "    return [known(s).french for s in sentences]"
@@ -152,12 +152,12 @@ def test_translators_are_graded_as_they_deserve(classroom, tmp_path):
     graded(lesson, folders, config, submissions)
 
 
-def test_language_models_are_graded_as_they_deserve(classroom, tmp_path):
+def test_submitted_language_models_get_the_deserved_points(classroom, tmp_path):
     lesson, folders, config, trained = classroom(LANGUAGE)
     torch.manual_seed(1)
     other = numbers_of(blocks.GPT(31, 64, 32, 2, 1), tmp_path / "other")
-    model = "or_finished(GPT)(len(symbols), 64"  # begins the line that makes it
-    in_haste = {"library.train, 200,": "library.train, 5,"}  # the GPT on real text
+    model = "or_finished(GPT)(len(symbols), 64"  # start of the expression that creates the model
+    in_haste = {"library.train, 200,": "library.train, 5,"}  # steps of the GPT on real text
 
     def saying(body):
         return {"language_model_logits": f"def language_model_logits(ids):\n    with torch.no_grad():\n{body}"}
@@ -167,28 +167,28 @@ def test_language_models_are_graded_as_they_deserve(classroom, tmp_path):
     )
     blind = lesson.mistakes["GPT"]["not_causal"]
     submissions = {
-        "solved": HandIn(numbers=trained),
-        "without-numbers": HandIn(  # trained with the course's loss, as in the learner's own notebook
+        "solved": Submission(numbers=trained),
+        "without-numbers": Submission(  # trains with the course's loss, as in the learner's notebook
             {"next_token_loss": lesson.mistakes["next_token_loss"]["viewed"]},
             in_haste,
             deserves={"next_token_loss": lesson.deserved("next_token_loss", "viewed")},
         ),
-        "other-numbers": HandIn(numbers=other, cells=in_haste),
-        "too-small": HandIn(
+        "other-numbers": Submission(numbers=other, cells=in_haste),
+        "too-small": Submission(
             numbers=other,
             cells=in_haste | {f"{model}, 64, 2, 2)": "GPT(len(symbols), 64, 32, 2, 1)"},
             deserves={"language_model_logits": 0.0},
             mistake="not_trained",
             says="the check asks for",
         ),
-        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
-        "slow": HandIn(
+        "untouched": Submission(deserves=nothing(lesson), mistake="not_answered"),
+        "slow": Submission(
             position_by_position | {"ngram_loss": lesson.mistakes["ngram_loss"]["divided_by_the_whole_text"]},
             in_haste,
             trained,
             {"ngram_loss": lesson.deserved("ngram_loss", "divided_by_the_whole_text")},
         ),
-        "sees-all": HandIn(
+        "sees-all": Submission(
             {"GPT": blind},
             in_haste | {model: "GPT(len(symbols), 64"},
             trained,
@@ -196,7 +196,7 @@ def test_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             "sees_later_ids",
             "when only its ids from position",
         ),
-        "the-source": HandIn(
+        "the-source": Submission(
             saying(
                 "        from helpers.corpus.source import Source\n"
                 "        return torch.stack([Source().next_probabilities(row).log() for row in ids])"

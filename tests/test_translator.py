@@ -1,4 +1,4 @@
-"""The course's translator: small, quick to load, nearly perfect, and made of parts that the exercises can replace."""
+"""The course's translator is small, nearly perfect, and made of parts that the exercises can replace."""
 
 import runpy
 import types
@@ -30,10 +30,10 @@ def test_the_weights_are_small():
     assert sum(tensor.numel() for tensor in translator.state().values()) < 250_000
 
 
-def test_it_translates_what_it_has_never_seen(network):
+def test_it_translates_unseen_sentences(network):
     batch = evaluation.unseen(500)
     assert evaluation.exact(network, batch) >= 0.995
-    assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
+    assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # at almost zero, bugs would show no effect
     assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
 
 
@@ -42,13 +42,13 @@ def test_a_sentence_ends_at_its_first_eos():
     assert french_sentence([BOS, le, PAD, chat, EOS, le]) == "le chat"
 
 
-def test_the_parts_of_a_lesson_have_one_view():
+def test_all_parts_of_a_lesson_have_the_same_view():
     for number in range(2, 10):
         assert len({part.view for part in PARTS if part.lesson == number}) == 1, number
 
 
-def test_some_head_is_worth_looking_at(network):
-    """Over 300 sentences the heads of STRONGEST_HEAD have the largest mean weight on the true word, in this order."""
+def test_the_strongest_heads_attend_to_their_words_most(network):
+    """Over 300 sentences they have the largest mean weight on the related word, in the order of STRONGEST_HEAD."""
     sums, batch = {relation: [] for relation in evaluation.STRONGEST_HEAD}, evaluation.unseen(300)
     seen = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
     for i, english in enumerate(batch.english):
@@ -60,7 +60,7 @@ def test_some_head_is_worth_looking_at(network):
     assert strength == sorted(strength, reverse=True) and strength[0] > 0.6
 
 
-def test_the_head_above_a_verb_looks_at_the_word_before_and_not_for_a_subject(network):
+def test_the_head_shown_for_a_verb_attends_to_the_previous_word_and_not_the_subject(network):
     layer, head, relation = evaluation.head_for("jane visits africa in september")
     assert relation == "verb to the previous word"
     apart = "jane often visits africa", "the old woman often paints a white house"
@@ -69,7 +69,7 @@ def test_the_head_above_a_verb_looks_at_the_word_before_and_not_for_a_subject(ne
         assert weights[verb - 1] > 0.5 > 0.25 > weights[subject], sentence
 
 
-def test_state_names_load_into_the_exercises_modules(network):
+def test_weights_load_into_the_exercises_modules_by_name(network):
     sizes = {"MultiHeadAttention": (64, 4), "EncoderBlock": (64, 4, 128), "DecoderBlock": (64, 4, 128)}
     sizes["Encoder"] = (len(translator.english), 64, 4, 128, 2, 24)
     names = {
@@ -87,7 +87,7 @@ def test_state_names_load_into_the_exercises_modules(network):
         translator.part_state("encoder.blocks.7")
 
 
-def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
+def test_a_module_with_other_names_loads_if_only_one_tensor_fits():
     class Renamed(FINISHED_PARTS["Transformer"]):
         def __init__(self, *sizes):
             super().__init__(*sizes)
@@ -111,7 +111,7 @@ def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
         translator.machine(Transformer=Lacking)
 
 
-# What the machine's own parts need not do: cases of an exercise in which they return something else.
+# Cases of exercises that the translator's own parts need not pass.
 LACKS = {
     "cross_entropy": {"any leading dimensions"},
     "EncoderBlock": {"norm_first=True", "any activation"},
@@ -121,36 +121,36 @@ LACKS = {
 
 
 @pytest.mark.parametrize("name", FINISHED_PARTS)
-def test_finished_parts_do_what_the_exercises_ask(name):
+def test_finished_parts_pass_the_cases_of_their_exercises(name):
     assert differing_parts(lesson_of(name), name, FINISHED_PARTS[name]) == LACKS.get(name, set())
 
 
 @pytest.mark.parametrize("name", [name for name in FINISHED_PARTS if name not in ("leaks_future", "head_importance")])
-def test_every_finished_block_runs_in_its_place(name, network):
+def test_every_finished_block_works_inside_the_translator(name, network):
     batch = evaluation.unseen(50)
     replaced = translator.machine(**{name: getattr(blocks, name)})
     assert evaluation.nats_a_word(replaced, batch) == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-3)
 
 
-def test_finished_parts_are_no_blocks():
+def test_finished_parts_do_not_count_as_blocks():
     assert not any(block_lesson(part) for part in FINISHED_PARTS.values())
 
 
-def test_a_short_training_is_seeded(capsys):
+def test_a_short_training_is_reproducible(capsys):
     first, second = training.train(steps=3).state_dict(), training.train(steps=3).state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert training.train(seed=8, steps=3).state_dict()["unembed.weight"].ne(first["unembed.weight"]).any()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # two minutes on a machine that does nothing else
-def test_training_anew_gives_as_good_a_machine():
+@pytest.mark.timeout(3600)  # two minutes if nothing else runs
+def test_a_new_training_gives_an_equally_good_translator():
     network, batch = training.train(), evaluation.unseen(2000)
     assert evaluation.exact(network, batch) >= 0.995
     assert evaluation.nats_a_word(network, batch) < 0.005
 
 
-def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
+def test_an_answer_that_calls_a_part_of_the_translator_is_refused():
     from helpers import or_finished
     from helpers.checking.forbidden import in_source
 
@@ -193,7 +193,7 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
     assert not in_source(honest, (), "04_scaling")
 
 
-def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
+def test_an_answer_that_calls_code_of_figures_or_explorers_is_refused():
     from helpers.checking.forbidden import in_source
     from helpers.checking.messages import forbidden_text
     from helpers.lessons.encoder_block import figures
@@ -219,7 +219,7 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     def last_picture(x):
         return sum(x for _ in range(3)), [_ for _ in range(3)], (lambda _: _)(x)
 
-    last_picture.__globals__["_"] = figures.absolute_value  # as IPython keeps what a cell showed
+    last_picture.__globals__["_"] = figures.absolute_value  # as IPython stores a cell's last output
     assert not in_source(last_picture, (), "09_encoder_block")
     del last_picture.__globals__["_"]
 
@@ -235,12 +235,12 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     assert not in_source(honest, (), "09_encoder_block")
 
 
-def test_of_weights_that_are_nearly_equal_none_is_said_to_be_the_largest():
+def test_no_weight_is_called_the_largest_if_all_are_nearly_equal():
     words = ["jane", "visits", "africa"]
     weights = torch.tensor([[0.3334, 0.3333, 0.3333], [0.2, 0.5, 0.3], [0.336, 0.332, 0.332]])
-    said = pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane attends equally to all, 0.33; visits attends most to visits, 0.50; " in said
-    assert "africa attends equally to all, 0.34" in said
+    alt = pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane attends equally to all, 0.33; visits attends most to visits, 0.50; " in alt
+    assert "africa attends equally to all, 0.34" in alt
     weights[2, 0] = 0.338
     assert "africa attends most to jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
     assert "jane attends most to jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt

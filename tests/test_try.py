@@ -1,4 +1,4 @@
-"""`course try`: loose answer files, judged outside the process that runs them."""
+"""`course try` judges answers in plain Python files, outside the process that runs them."""
 
 import json
 import os
@@ -32,7 +32,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """The lines for all FILES in one call: {name: {exercise: line}}, and the call itself."""
+    """All FILES in one call: ({name: {exercise: line}}, the completed process, the lines)."""
     return judged_at_once(tmp_path_factory.mktemp("answers"), FILES)
 
 
@@ -47,7 +47,7 @@ def judged_at_once(folder, files):
     return found, done, lines
 
 
-def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
+def test_with_json_the_exit_code_is_0_whatever_the_verdicts(judged):
     _, done, lines = judged
     assert done.returncode == 0
     assert all(list(line) == FIELDS for line in lines)
@@ -56,7 +56,7 @@ def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
 
 
 @pytest.mark.parametrize(
-    ("name", "exercise", "passed", "mistake", "said"),
+    ("name", "exercise", "passed", "mistake", "message"),
     [
         ("right", "attention_scores", True, None, ""),
         ("right", "project", True, None, ""),
@@ -72,22 +72,22 @@ def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
         ("latin", "project", True, None, ""),
     ],
 )
-def test_verdicts(judged, name, exercise, passed, mistake, said):
+def test_each_file_gets_its_verdict(judged, name, exercise, passed, mistake, message):
     found, _, _ = judged
     line = found[name][exercise]
     assert (line["passed"], line["mistake"]) == (passed, mistake)
-    assert said in line["message"]
+    assert message in line["message"]
     assert line["points"] == (line["max_points"] if passed else 0)
 
 
 @pytest.mark.full
-def test_an_endless_loop_is_told_as_one(tmp_path):
+def test_an_endless_loop_is_reported_as_one(tmp_path):
     found, _, _ = judged_at_once(tmp_path, {"loop": "def project(x, W):\n    while True:\n        pass\n"})
     line = found["loop"]["project"]
     assert (line["passed"], line["mistake"]) == (False, "too_slow") and "endless loop" in line["message"]
 
 
-def test_only_what_a_file_defines_is_judged(judged):
+def test_only_exercises_that_a_file_defines_are_judged(judged):
     found, _, _ = judged
     assert set(found["right"]) == {"attention_scores", "project"}
     assert set(found["wrong"]) == {"project"}
@@ -100,7 +100,7 @@ def run_try(capsys, *arguments: str):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
         ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: hard_lookup,"),
@@ -112,14 +112,14 @@ def run_try(capsys, *arguments: str):
         ),
     ],
 )
-def test_what_cannot_run_is_one_sentence(capsys, arguments, said):
+def test_invalid_arguments_of_course_try_are_answered_in_one_sentence(capsys, arguments, message):
     code, out, err = run_try(capsys, *arguments)
     assert code == 2 and out == ""
-    assert said in err and err.count("\n") == 1
+    assert message in err and err.count("\n") == 1
 
 
 @pytest.mark.full
-def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
+def test_an_unreadable_file_does_not_prevent_judging_the_others(capsys, tmp_path):
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(FILES["right"])
     bad.write_bytes(b"\xff\xfe\x00\xff def")
@@ -130,7 +130,7 @@ def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
 
 
 @pytest.mark.full
-def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
+def test_a_chosen_exercise_of_a_broken_or_empty_file_has_a_verdict(capsys, tmp_path):
     broken, empty = tmp_path / "broken.py", tmp_path / "empty.py"
     broken.write_text(FILES["syntax"])
     empty.write_text("")
@@ -143,7 +143,7 @@ def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
 
 
 @pytest.mark.full
-def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys, tmp_path):
+def test_without_json_it_prints_the_checks_messages_and_exits_1_on_failure(capsys, tmp_path):
     right, blank = tmp_path / "right.py", tmp_path / "blank.py"
     right.write_text(FILES["right"])
     blank.write_text(FILES["blank"])
@@ -154,8 +154,8 @@ def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys
 
 
 @pytest.mark.full
-def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
-    """A stand-in for a bubblewrap that may make no namespaces."""
+def test_without_a_sandbox_files_are_judged_with_one_warning(capsys, tmp_path, monkeypatch):
+    """The stand-in behaves like a bubblewrap that may not create namespaces."""
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho bwrap: No permissions to create a new namespace >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -170,7 +170,7 @@ def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp
 
 @pytest.mark.full
 def test_many_files_at_once_are_all_judged(tmp_path):
-    """Parsed in two threads of one process, as they once were, some of these end as `AST constructor recursion`."""
+    """Parsing in two threads of one process once failed for some of them with `AST constructor recursion`."""
     nested = f"def project(x, W):\n    y = {'+'.join(['0'] * 900)}\n    return x @ W.T + y\n"
     files = [tmp_path / f"answer_{number:02}.py" for number in range(40)]
     for file in files:
@@ -183,7 +183,7 @@ def test_many_files_at_once_are_all_judged(tmp_path):
 
 
 @pytest.mark.full
-def test_a_pipe_that_closes_ends_it_quietly(tmp_path):
+def test_a_closed_pipe_ends_it_quietly(tmp_path):
     file = tmp_path / "answer.py"
     file.write_text(FILES["right"])
     program = [sys.executable, "-m", "helpers", "try", LESSON, "--exercise", "project", *[str(file)] * 3]

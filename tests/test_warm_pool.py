@@ -1,4 +1,4 @@
-"""Judges that are kept for the next press of Formgrader's button."""
+"""Judges are kept alive for the next click on Formgrader's button."""
 
 import time
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ ONE, OTHER = Batch("04_scaling", 1), Batch("04_scaling", 2)
 
 
 class Judges:
-    """In place of a Pool."""
+    """Stands in for a Pool."""
 
     def __init__(self, batch, jobs):
         self.code, self.ended = None, []
@@ -37,15 +37,15 @@ def used(batch=ONE, jobs=1):
     return pool
 
 
-def test_the_next_press_finds_the_judges_of_the_last():
+def test_the_next_click_uses_the_same_judges():
     first = used()
     assert used() is first and first.ended == []
 
 
-@pytest.mark.parametrize("asked", [(OTHER, 1), (ONE, 2)])
-def test_judges_of_another_batch_are_ended(asked):
+@pytest.mark.parametrize("changed", [(OTHER, 1), (ONE, 2)])
+def test_judges_of_another_batch_are_ended(changed):
     first = used()
-    assert used(*asked) is not first and first.ended == [None]
+    assert used(*changed) is not first and first.ended == [None]
 
 
 def test_judges_of_another_version_are_ended(monkeypatch):
@@ -54,19 +54,19 @@ def test_judges_of_another_version_are_ended(monkeypatch):
     assert used() is not first and first.ended == [None]
 
 
-def test_a_judge_that_died_meanwhile_judges_nothing():
+def test_a_judge_that_died_is_not_used_again():
     first = used()
     first.code = -9
     assert used() is not first
 
 
-def test_judges_that_failed_are_ended_at_once_and_not_kept():
+def test_judges_that_failed_are_ended_at_once():
     with pytest.raises(KeyboardInterrupt), warm_pool.warm_pool(Judges, ONE, 1) as first:
         raise KeyboardInterrupt
     assert first.ended == [KeyboardInterrupt] and used() is not first
 
 
-def test_after_a_while_nothing_is_kept(monkeypatch):
+def test_judges_are_ended_after_a_while(monkeypatch):
     monkeypatch.setattr(warm_pool, "KEPT", 0.05)
     first = used()
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 0. Nothing here is graded; the check judges it all the same."""
+"""Cases and known mistakes of lesson 0. Its exercises are checked but not graded."""
 
 import torch
 
@@ -62,7 +62,7 @@ def cases_fraction_above(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 7, dtype=dtype), draw.choice([-0.5, 0.25, 0.4])
 
-    # Whole numbers from -3 to 3, with at least one entry of every row exactly at the threshold.
+    # Integers from -3 to 3, with at least one entry of every row exactly at the threshold.
     ties = draw.integers(-3, 4, (4, 6)).float()
     ties[:, 2] = 1.0
     above = draw.uniform(3, 5, low=1.0, high=2.0)

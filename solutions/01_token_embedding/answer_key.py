@@ -1,4 +1,4 @@
-"""Lesson 1: cases and known mistakes."""
+"""Cases and known mistakes of lesson 1."""
 
 import torch
 
@@ -61,7 +61,7 @@ tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
 
 
 def cases_build_vocab(draw):
-    def case(*sentences, **options):  # of six tokens and more: no chance order is the right one
+    def case(*sentences, **options):  # six or more tokens, so that no order is right by chance
         return Case((list(sentences),), view="vocabulary", **options)
 
     a, b, c, d, e = (draw.word() + tail for tail in ("m", "ka", "z", "b", "ow"))
@@ -217,7 +217,7 @@ embed = Exercise("embed", cases_embed, axes=("token", "coordinate"), weights={GR
 
 
 def _rows(draw, n, d, low, high, dtype=torch.float32):
-    """n random directions in d dimensions with lengths between low and high."""
+    """n vectors in d dimensions with random directions and lengths between low and high."""
     x = draw.normal(n, d, dtype=torch.float64)
     return (x / x.norm(dim=1, keepdim=True) * draw.uniform(n, 1, low=low, high=high)).to(dtype)
 
@@ -234,7 +234,7 @@ def cases_cosine_similarity(draw):
     along = torch.cat((short[:2] * 1e6, long[:1]))  # cosine 1 with rows of `short`
     shorter[0] = short[3] * 1.0001
     opposed = _rows(draw, 3, 4, 1.5, 4)
-    # The tolerance leaves room for a guard of 1e-8 on each length; on a product of two lengths it moves 1 percent.
+    # The tolerance allows a guard of 1e-8 on each length. On a product of two lengths, it would change 1%.
     return [
         Case((a, b)),
         Case((_rows(draw, 3, 6, 1.5, 4), _rows(draw, 5, 6, 1.5, 4)), note="more rows in b than in a"),
@@ -294,7 +294,7 @@ def cases_negative_sampling_gradients(draw):
     def hundred(dtype, sign):
         """Dot products of exactly +100 and -100."""
         center = torch.where(draw.mask(4, keep=0.5), 5.0, -5.0).to(dtype)
-        if dtype == torch.float64:  # about 100 then, and numbers that no float32 can hold
+        if dtype == torch.float64:  # here about 100, from numbers that float32 cannot represent
             center = draw.normal(4, dtype=dtype)
             center = 10 * center / center.norm()
         return center, sign * center, torch.tensor([1.0, -1.0, 1.0], dtype=dtype)[:, None] * center
@@ -361,7 +361,7 @@ negative_sampling_gradients = Exercise(
 
 
 def _well_apart(draw, size, width, dtype=torch.float32):
-    """A table whose rows have very different lengths, and no two nearly equal cosines in a row."""
+    """A table of rows with very different lengths; no row of its cosine matrix has two nearly equal entries."""
     while True:
         table = _rows(draw, size, width, 0.2, 1.0, torch.float64)
         table = table * torch.tensor([4.0 ** (i % 3) for i in range(size)], dtype=torch.float64)[:, None]
@@ -431,7 +431,7 @@ def cases_skipgram_pairs(draw):
         Case(([a, b, c], 5), part="a window wider than the sentence"),
         Case((draw.integers(0, 30, (5,)).tolist(), 0), part="window 0"),
         Case(([a], 2), part="one token"),
-        Case((draw.permutation(300).tolist(), 1), part="a long sentence"),  # no word twice
+        Case((draw.permutation(300).tolist(), 1), part="a long sentence"),  # without repeated words
     ]
 
 
@@ -469,7 +469,7 @@ def cases_negative_sampling_loss(draw):
         return tuple(draw.normal(batch, *n, width, dtype=dtype) for n in ((), (), (negatives,)))
 
     def hundred(dtype):
-        """Dot products of exactly +100 and -100, of positive and of negative pairs."""
+        """Positive and negative pairs with dot products of exactly +100 and -100."""
         center = torch.where(draw.mask(4, 4, keep=0.5), 5.0, -5.0).to(dtype)
         good = torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=dtype)
         bad = torch.tensor([[1, -1, 1], [-1, 1, -1], [1, 1, -1], [-1, -1, 1]], dtype=dtype)

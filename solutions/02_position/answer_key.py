@@ -18,7 +18,7 @@ ODD = "odd d_model"
 
 
 def _cycle(draw, length: int) -> torch.Tensor:
-    """A permutation that is one cycle through all positions, so it is neither the identity nor its own inverse."""
+    """A permutation that is one cycle of all positions, so it is neither the identity nor its own inverse."""
     order = draw.permutation(length)
     perm = torch.empty_like(order)
     perm[order] = order.roll(-1)
@@ -43,7 +43,7 @@ def cases_equivariance_error(draw):
 
     average = "each row is a mean of the rows so far"
     return [
-        # An odd function at x and at -x: the largest difference is the smallest one with its sign changed.
+        # f(-x) = -f(x), so at -x the largest difference is minus the smallest one at x.
         Case((so_far(6, 4), x, perm), note=average),
         Case((so_far(6, 4), -x, perm), note=average),
         Case((numbered(5, 4), draw.normal(5, 4), _cycle(draw, 5)), note="rows times their position"),
@@ -53,7 +53,7 @@ def cases_equivariance_error(draw):
         Case((numbered(5, 7), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
         Case((numbered(6, 1), draw.normal(6, 3), _cycle(draw, 6)), part="output of another width"),
         Case((alone(2), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
-        # Rounded to float32, values near 1000 are off by up to 3e-5; rounded to four digits, an error of 1e-5 is 0.
+        # Rounding to float32 changes values near 1000 by up to 3e-5, and rounding to four digits turns 1e-5 into 0.
         Case((so_far(5, 3), far, _cycle(draw, 5)), part=double, tolerance=1e-9, note="values near 1000"),
         Case((so_far(5, 3), tiny, _cycle(draw, 5)), part=double, tolerance=1e-12, note="tiny values"),
     ]
@@ -79,7 +79,7 @@ equivariance_error = Exercise("equivariance_error", cases_equivariance_error).wi
 
 
 def cases_sinusoidal_positions(draw):
-    # Measured: six correct float32 forms keep a five-fold margin at these tolerances up to width 16, not at 64.
+    # Measured: six correct float32 answers stay five times below these tolerances up to width 16, but not at 64.
     far = "far positions"
     return [
         Case((7, 6)),
@@ -139,7 +139,7 @@ def cases_add_positions(draw):
         return draw.normal(*lead, T, D), draw.normal(rows, D)
 
     long = "T longer than the table"
-    # The sum is small and its terms are not: a table rounded to float32 is off by 4e-6 here.
+    # The sum is small but its terms are large, so a table rounded to float32 has an error of 4e-6 here.
     x, table = draw.normal(5, 4, dtype=torch.float64), draw.normal(9, 4, dtype=torch.float64, scale=100)
     return [
         *tensor_cases(make),
@@ -194,7 +194,7 @@ def cases_fixed_position_layer(draw):
         Case(one(5, 5, 4, 9), part="B equal to T"),
         Case(one(3, 9, 4, 9), part="T equal to max_len"),
         Case(one(3, 1, 4, 9), part="one token"),
-        # The sum is small and its terms are not: a table rounded to float32 is off by 4e-6 here.
+        # The sum is small but its terms are large, so a table rounded to float32 has an error of 4e-6 here.
         Case((x - table[:5, 0], table), part=DTYPE, note="a table of large values, which x nearly cancels"),
     ]
 
@@ -223,7 +223,7 @@ fixed_position_layer = Exercise(
 
 
 def cases_shift_matrix(draw):
-    # Measured: torch's float32 matrix_exp is itself off by up to 1e-5, so even small offsets are judged at 1e-4.
+    # Measured: torch's float32 matrix_exp has errors of up to 1e-5, so even small offsets have a tolerance of 1e-4.
     near = {"tolerance": 1e-4}
     return [
         Case((1, 4), **near),
@@ -281,8 +281,8 @@ def cases_apply_rope(draw):
         Case(make(torch.float32)),
         Case((draw.normal(3, 4, 8), torch.arange(4))),
         *(Case(make(torch.float32, *lead), part=LEADING) for lead in ((3,), (2, 3), (1,), (2, 1))),
-        # Measured: with cosines rounded to float32, entries near 1 are off by up to 1e-7 in float64, so the inputs
-        # are small here, and gradients, which cannot be scaled, are judged at 1e-6.
+        # Measured: cosines rounded to float32 change float64 entries near 1 by up to 1e-7, so the inputs are small
+        # here. Gradients, which cannot be scaled, have a tolerance of 1e-6.
         Case(make(torch.float64, scale=0.1), part=DTYPE),
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, tolerance=1e-6),
         Case(positions(torch.float32, 60), part="far positions", tolerance=1e-4),

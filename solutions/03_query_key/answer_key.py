@@ -9,7 +9,7 @@ COSINES = "Q / Q.norm(dim=-1, keepdim=True) @ (K / K.norm(dim=-1, keepdim=True))
 
 
 def _search(draw, dtype=torch.float32):
-    """Seven keys of width 5 among which dot, cosine, distance, length and |dot| each have another winner."""
+    """Seven keys of width 5. Dot product, cosine, distance, length and |dot product| each select another key."""
     query = draw.normal(5)
     query = query / query.norm()
     other = draw.normal(5)
@@ -38,7 +38,7 @@ def _opposed(draw):
 
 
 def cases_hard_lookup(draw):
-    whole = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 5.0], [3.0, -1.0], [1.0, 3.0]])  # with (2, 1): 2 5 5 5 5
+    whole = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 5.0], [3.0, -1.0], [1.0, 3.0]])  # dot products: 2 5 5 5 5
     ties = torch.tensor([2.0, 1.0]), whole, draw.normal(5, 3)
     last_but_one = torch.tensor([1.0, 2.0, -1.0]), torch.tensor([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     wide = draw.normal(6), draw.normal(9, 6), draw.normal(9, 4)
@@ -93,7 +93,7 @@ def cases_previous_token_weights(draw):
 
 def cases_two_channel_graph(draw):
     def graph(T):
-        """A random graph in which several tokens attend to one, one attends to an earlier one, and one to itself."""
+        """A random graph: several tokens attend to the same one, one token to an earlier one, and one to itself."""
         looks_at = draw.integers(0, T, (T,))
         looks_at[:4] = torch.tensor([T - 2, 2, 2, T - 1])
         return (looks_at,)
@@ -116,7 +116,7 @@ def cases_two_channel_graph(draw):
 
 def cases_bigram_probabilities(draw):
     def text(length, vocab_size):
-        """Every token below vocab_size is followed by something, and the pair (0, 1) comes at least three times."""
+        """Ids in which every id below vocab_size has a successor and the pair (0, 1) occurs at least three times."""
         start = torch.tensor([0, 1] * 3)
         return torch.cat((start, draw.integers(0, vocab_size, (length,)), torch.arange(vocab_size), torch.tensor([2])))
 
@@ -138,7 +138,7 @@ def cases_attention_edges(draw):
     words = draw.sample(["jane", "visits", "africa", "I", "like", "to", "eat", "apples", "short", "first"], 6)
 
     def distinct(n, parts):
-        """Weights k / parts, each k from 1 to n * n once. With thresholds between two of them nothing is rounded."""
+        """Weights k / parts, with each k from 1 to n * n once, so that thresholds between them are unambiguous."""
         return (draw.permutation(n * n) + 1.0).view(n, n) / parts
 
     tied = torch.tensor(
@@ -149,7 +149,7 @@ def cases_attention_edges(draw):
             [0.250, 0.250, 0.500, 0.000],
         ]
     )
-    # Alphabetical order of these words is neither their order in the sentence nor its reverse.
+    # The alphabetical order of these words is neither their order in the sentence nor its reverse.
     order = ["dessert", "life", "apples", "is"]
     again = ["to", "be", "or", "not", "to"]
     masked = torch.tensor([[1.0, 0.0], [0.375, 0.625]])

@@ -12,12 +12,12 @@ BATCH_OF_ONE = "leading dimensions of size 1"
 
 
 def with_rounded_constants(cases):
-    """float64 cases that also accept constants rounded to float32, twice over, but no computation in float32."""
+    """Let float64 cases accept twice the error of constants in float32, but no computation in float32."""
     return [dataclasses.replace(c, tolerance=2.5e-7) if c.args[0].dtype == torch.float64 else c for c in cases]
 
 
 def cases_score_variance(draw):
-    def make(dtype, *lead):  # an own mean for every matrix: the variance of all is not the mean of the variances
+    def make(dtype, *lead):  # each matrix has its own mean, so the total variance is not the mean of variances
         Q = draw.normal(*lead, 5, 6, dtype=dtype) + draw.normal(*lead, 1, 1, dtype=dtype)
         K = draw.normal(*lead, 7, 6, dtype=dtype) + draw.normal(*lead, 1, 1, dtype=dtype)
         return Q, K
@@ -112,7 +112,7 @@ def cases_softmax_jacobian(draw):
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
     scores = draw.normal(5, dtype=torch.float64)
     batch = draw.normal(2, 3, 5, dtype=torch.float64)
-    decided = draw.normal(3, 4, dtype=torch.float64)  # their softmax is 0 where they are -inf, and once exactly 1
+    decided = draw.normal(3, 4, dtype=torch.float64)  # their softmax is 0 at -inf, and once exactly 1
     decided[0, 1:] = decided[1, 2] = -math.inf
     return [
         *tensor_cases(make, gradient=False),
@@ -120,7 +120,7 @@ def cases_softmax_jacobian(draw):
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((corners,), part=CORNERS),
         Case((torch.ones(1),), part=CORNERS, note="one outcome, which is certain"),
-        # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+        # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=LEADING, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((decided,), part=CORNERS, gradient=True, via="at_softmax", note="gradients where some p are 0 or 1"),
@@ -161,7 +161,7 @@ def cases_max_gradient(draw):
     def make(dtype, *lead):
         return (draw.normal(*lead, 6, dtype=dtype),)
 
-    def far(sign):  # an offset of ten thousand: judged in float64, where every correct form agrees
+    def far(sign):  # an offset of about 10,000, in float64, where all correct answers agree
         return draw.uniform(4, 6, low=-2.0, high=2.0, dtype=torch.float64) + sign * 9998.0
 
     apart = torch.linspace(-1e4, 1e4, 5)[draw.permutation(5)]
@@ -211,12 +211,12 @@ def cases_weights_jacobian(draw):
     def make(dtype, T=5, d_k=3, divisor=2.5, scale=1.0):
         return draw.normal(d_k, dtype=dtype), draw.normal(T, d_k, dtype=dtype, scale=scale), divisor
 
-    def near(sign):  # all scores near ±9,000, a few units apart: only differences count
+    def near(sign):  # all scores near ±9,000 and a few units apart
         q, K, divisor = make(torch.float64, d_k=4, divisor=2)
         K[:, 0] = K[:, 0] + sign * 9000.0
         return torch.cat([torch.full((1,), 2.0, dtype=torch.float64), q[1:]]), K, divisor
 
-    whole = draw.integers(-30, 31, (6, 4)).float()  # whole numbers, so that every order of summing is exact
+    whole = draw.integers(-30, 31, (6, 4)).float()  # integers, so that sums are exact in any order
     asked = draw.integers(40, 80, (4,)).float()
     twins = torch.cat([whole, whole])
     return [
@@ -290,7 +290,7 @@ def cases_head_scores(draw):
         return x, W_q, W_k
 
     cases = [
-        *tensor_cases(make, leads=((4,), (), (2, 3))),  # a batch first: the buggy version unpacks three axes
+        *tensor_cases(make, leads=((4,), (), (2, 3))),  # the buggy version needs three axes
         Case(make(torch.float64, 2, 2), part=LEADING, gradient=True),
         Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),

@@ -20,7 +20,7 @@ def _real(lengths, T):
 
 
 def _spotted(draw, *shape):
-    """A mask whose rows all hold both a True and a False."""
+    """A mask in which every row contains both True and False."""
     mask = draw.mask(*shape, keep=0.5)
     lone = mask.all(-1, keepdim=True)
     last = torch.arange(shape[-1]) == shape[-1] - 1
@@ -28,7 +28,7 @@ def _spotted(draw, *shape):
 
 
 def _with_zeros(draw):
-    """Scores and a mask; the scores of the first row are all exactly 0."""
+    """Scores and a mask. The scores of the first row are all exactly 0."""
     scores = draw.normal(4, 6)
     scores[0] = 0.0
     return scores, _spotted(draw, 4, 6)
@@ -197,8 +197,8 @@ def cases_mask_scores(draw):
 
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3)), gradient=False, **view),
-        Case(make(torch.float64), note="scores in float64", **view),  # where a large number added leaves a trace
-        # The fill itself has no gradient worth a comparison: the scenario takes it out.
+        Case(make(torch.float64), note="scores in float64", **view),  # where adding a large number changes digits
+        # The scenario removes the masked entries, because their gradients are not comparable.
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, via="kept_entries"),
         Case(large(torch.float32), part=LARGE, **view),
         Case(large(torch.float64), part=LARGE, **view),
@@ -261,18 +261,18 @@ def cases_masked_softmax(draw):
         return scores, mask
 
     def blocked_higher():
-        """Visible scores near -9995, blocked ones near 9995."""
+        """Visible scores near -9995 and masked ones near 9995."""
         mask = _spotted(draw, 4, 6)
         return torch.where(mask, -9995.0, 9995.0) + draw.normal(4, 6, dtype=torch.float64), mask
 
     def at_the_edge():
-        """Visible scores from -10000 to -9997, blocked ones anything."""
+        """Visible scores from -10000 to -9997 and arbitrary masked ones."""
         mask = _spotted(draw, 4, 6)
         visible = draw.uniform(4, 6, low=-10000.0, high=-9997.0, dtype=torch.float64)
         return torch.where(mask, visible, draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64)), mask
 
     def rows_far_apart():
-        """Each row has a height of its own, and its blocked scores are no higher than the visible ones."""
+        """Each row has its own level, and its masked scores are no higher than the visible ones."""
         heights = torch.tensor([9990.0, -9990.0, 0.0, 4000.0], dtype=torch.float64)[:, None]
         return heights + draw.normal(4, 6, dtype=torch.float64), _spotted(draw, 4, 6)
 
@@ -360,7 +360,7 @@ def cases_leaks_future(draw):
     below = "changes below 1e-6"
 
     def one(table, width=4, B=2, D=4, dtype=torch.float32, **norms):
-        # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
+        # Scaled, because an answer with the same seed could draw exactly the same standard normal numbers as noise.
         x = draw.normal(B, len(table), D, dtype=dtype, scale=1.5)
         return Stub("rows_of_a_text", (table.to(dtype), width, *norms.values())), x
 
@@ -374,7 +374,7 @@ def cases_leaks_future(draw):
         return torch.ones(T - 1).diag(by)
 
     def peeking(position, source, strength=1.0, T=6):
-        """The mean so far, but row `position` also sees row `source` (no leak if equal)."""
+        """The running mean, except that row `position` also sees row `source` (no leak if they are equal)."""
         table = so_far(T)
         table[position, source] += strength
         return table
@@ -383,7 +383,7 @@ def cases_leaks_future(draw):
         return one(peeking(position, source), 5, before=before, behind=behind, dtype=f64)
 
     def in_one(position, source, sentence, feature, height, part, note, width=4, B=2, strength=1.0):
-        """Row `source` lies so far off that the rows which replace it move row `position` in one direction."""
+        """Row `source` is an outlier, so that any replacement moves row `position` in the same direction."""
         x = draw.normal(B, 6, 4, scale=1.5)
         x[:, source] = height
         f = Stub("peeking_in_one", (so_far().float(), width, (sentence, position, feature), source, strength))
@@ -433,7 +433,7 @@ def cases_leaks_future(draw):
         in_one(2, 4, 1, 2, 8.0, one_spot, "in sentence 1, feature 2; token 4 is 8"),
         in_one(1, 4, 1, 3, -8.0, one_spot, "in sentence 1, feature 3 alone"),
         in_one(2, 3, 0, 0, -8.0, one_spot, "in sentence 0, feature 0 alone", B=3),
-        # Here the mean change of an output is below 1e-6.
+        # Here the mean change of the outputs is below 1e-6.
         in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
         Case(one(peeking(1, 4, 2e-5), dtype=f64), part=small, note="token 1 sees a little of token 4"),
         Case(one(peeking(1, 4, 1e-11), dtype=f64), part=below, note="a change far below 1e-6"),
@@ -490,8 +490,8 @@ def cases_fixed_causal_attention(draw):
         return Q, K, draw.normal(*lead, 5, d_v, dtype=dtype)
 
     def planned(visible, blocked):
-        """Scores near `visible` for the past and the present, near `blocked` for the future."""
-        T = 4  # the width too, for its root
+        """Scores near `visible` for the past and the present, and near `blocked` for the future."""
+        T = 4  # also d_k, whose square root is exact
         wanted = torch.where(_causal(T), visible, blocked).double() + draw.uniform(T, T, high=3.0, dtype=torch.float64)
         return wanted * T**0.5, torch.eye(T, dtype=torch.float64), draw.normal(T, 3, dtype=torch.float64)
 
@@ -501,7 +501,7 @@ def cases_fixed_causal_attention(draw):
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case(make(torch.float32, 2, d_v=8), note="a batch of two, d_v larger than d_k"),
         Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note="tensors that are views, transposed"),
-        Case(make(torch.float64, scale=1500.0, d_k=4), part=LARGE),  # a root without digits that float32 would lose
+        Case(make(torch.float64, scale=1500.0, d_k=4), part=LARGE),  # the square root of 4 is exact in float32
         Case(planned(-9999.0, 9996.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),

@@ -9,24 +9,24 @@ from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Raise
 LARGE = "scores up to ±10,000"
 BLOCKED = "entries of −inf"
 ANY_DIM = "any dim"
-EXACT = 1e-30  # for inputs of which every accepted variant gives the very same bits
+EXACT = 1e-30  # for inputs with bitwise identical outputs of all accepted variants
 LEADS = ((4,), (), (1,), (2, 1), (2, 3))
 
 
 def far_apart(draw, *shape):
-    """float32 scores up to ±1e4, all at least 400 apart: softmax of any vector is exact in every accepted variant."""
+    """float32 scores up to ±1e4, at least 400 apart, so that every accepted variant computes the exact softmax."""
     n = math.prod(shape)
     return (draw.permutation(n).float() * 400 - 200 * (n - 1)).reshape(shape)
 
 
 def at_heights(draw, *lead, n=5):
-    """float64 scores near 9990, -9990, 0 and 4000: each vector at a height of its own, races in each still close."""
+    """float64 vectors of scores near 9990, -9990, 0 and 4000 whose softmax is not one-hot."""
     heights = torch.tensor([9990.0, -9990.0, 0.0, 4000.0], dtype=torch.float64)
     return draw.normal(*lead, 4, n, dtype=torch.float64, scale=2) + heights[:, None]
 
 
 def with_blocked(draw, *shape, dtype=torch.float64, scale=2.0):
-    """Scores with some entries at -inf, and in each vector along the last dimension a finite one."""
+    """Scores with some entries of -inf, but at least one finite entry along the last dimension."""
     x = draw.normal(*shape, dtype=dtype, scale=scale)
     return x.masked_fill(~draw.mask(*shape, keep=0.5), -math.inf)
 
@@ -36,7 +36,7 @@ def blocked_and_far():
 
 
 def along_one_dimension(draw):
-    """What softmax and log_softmax share: shapes, dimensions, large scores. Blocked entries are added by each."""
+    """Cases for both softmax and log_softmax: shapes, dimensions, large scores. Each adds masked entries itself."""
 
     def make(dtype, *lead):
         return (draw.normal(*lead, 5, dtype=dtype, scale=2),)
@@ -44,7 +44,7 @@ def along_one_dimension(draw):
     def box(dtype=torch.float32):
         return draw.normal(3, 4, 6, dtype=dtype, scale=2)
 
-    columns = at_heights(draw).T.contiguous()  # (5, 4): the vectors along dim 0 lie at heights of their own
+    columns = at_heights(draw).T.contiguous()  # (5, 4): each vector along dim 0 has its own level
     low = draw.normal(5, dtype=torch.float64) - 9990
     return [
         *tensor_cases(make, leads=LEADS),
@@ -127,7 +127,7 @@ softmax = Exercise(
 
 def cases_log_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
-    # No gradient is asked for at the infinite entries: correct forms differ there.
+    # Gradients at infinite entries are not compared, because correct answers differ there.
     finite = {"via": "finite_entries", "note": "only finite entries count"}
     return [
         *along_one_dimension(draw),
@@ -191,14 +191,14 @@ LARGE_LOGITS = "logits up to ±10,000"
 
 
 def some_ignored(draw, targets, index, n):
-    """A copy of targets with n of them, at random places, replaced by index."""
+    """A copy of targets with n of them, at random positions, replaced by index."""
     flat = targets.flatten().clone()
     flat[draw.permutation(len(flat))[:n]] = index
     return flat.reshape(targets.shape)
 
 
 def confident(*targets, V=6):
-    """Logits of -1e4, and 1e4 at one word a row, float64."""
+    """float64 logits of -1e4, with 1e4 for one word per row."""
     logits = torch.full((len(targets), V), -1e4, dtype=torch.float64)
     logits[torch.arange(len(targets)), torch.tensor(targets)] = 1e4
     return logits
@@ -215,9 +215,9 @@ def cases_cross_entropy(draw):
         return logits, some_ignored(draw, targets, index, n)
 
     logits, targets = make(torch.float64, 3, 5)
-    targets[1] = -100  # one sentence is all padding, another half
+    targets[1] = -100  # one sentence is only padding, another partly
     targets[2, 2:] = -100
-    zero_kept = torch.tensor([1, 3, 0, 2, 5, 0, 4])  # the classes 0 and 2 are real, and ignored when asked for
+    zero_kept = torch.tensor([1, 3, 0, 2, 5, 0, 4])  # 0 and 2 are ordinary classes unless ignore_index
     tall = at_heights(draw, n=V), torch.tensor([1, -100, 0, 5])
     once_wrong = confident(0, 2, 1, 5), torch.tensor([0, 3, -100, 5])
     return [
@@ -298,7 +298,7 @@ def cases_softmax_with_temperature(draw):
         return draw.normal(*lead, 5, dtype=dtype, scale=2), 0.7
 
     def refused(temperature):
-        # "must be > 0" holds a 0 by chance, so 0 is refused by any ValueError.
+        # For temperature 0 any ValueError counts, because a message such as "must be > 0" contains a 0 anyway.
         raises = Raises("ValueError", f"{temperature:g}" if temperature else "")
         return Case((draw.normal(5), temperature), part=REFUSED, raises=raises)
 
@@ -358,7 +358,7 @@ SMALL = "small probabilities"
 
 
 def long_tail(draw):
-    """Three probable outcomes and 400 between 2e-8 and 8e-6, float64."""
+    """float64 probabilities: three likely outcomes, and 400 between 2e-8 and 8e-6."""
     tail = 10 ** draw.uniform(400, low=-7.7, high=-5.1, dtype=torch.float64)
     head = draw.probabilities(3) * (1 - tail.sum())
     p = torch.zeros(403, dtype=torch.float64)
@@ -381,7 +381,7 @@ def cases_entropy(draw):
         Case((torch.ones(1),), part=ZEROS, note="one outcome, which is certain"),
         Case((unlikely,), part=SMALL),
         Case((long_tail(draw),), part=SMALL, note="three likely outcomes and 400 very unlikely ones"),
-        # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+        # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
     ]
@@ -431,7 +431,7 @@ def cases_softmax_backward(draw):
         return draw.probabilities(*lead, 5, dtype=dtype), draw.normal(*lead, 5, dtype=dtype)
 
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
-    # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
+    # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
     plain = draw.normal(5, dtype=torch.float64), draw.normal(5, dtype=torch.float64)
     decided = draw.normal(3, 4, dtype=torch.float64), draw.normal(3, 4, dtype=torch.float64)
     decided[0][0, 1:] = decided[0][1, 2] = -math.inf
@@ -631,7 +631,7 @@ def cases_online_softmax(draw):
     rows_cross = [s + h[:, None] for s, h in zip(rows_cross[0], crossing.T, strict=True)], rows_cross[1]
     return [
         *tensor_cases(make, leads=((), (3,), (1,), (2, 1), (2, 3))),
-        # Whatever is drawn, a maximum rises here, so that who does not rescale what came before gets no points.
+        # Here a maximum always rises, so that an answer which does not rescale earlier results gets no points.
         Case(blocks(torch.float32, 3, heights=(0.0, 3.0, 6.0)), note="scores that rise from block to block"),
         Case(blocks(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case(even((7,)), part="a single block"),
@@ -643,9 +643,9 @@ def cases_online_softmax(draw):
         Case(at(9980, 9985, 9980, lead=(2,)), part=HEIGHTS, note="all scores near 9980"),
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
         Case(rows_cross, part=HEIGHTS, gradient=True, note="the maximum of one row rises while another row falls"),
-        # Two scores at least in each: then what is kept of a block is never a view of it.
+        # Each block has at least two scores, so that a kept maximum cannot be a view of the block.
         Case(even((30,) * 15 + (7,), d_v=1), part=ONE_PASS, via="one_pass", note="sixteen blocks of scores"),
-        # Here even a maximum, a sum and the values of each block are more than all scores together.
+        # Here maximum, sum and values of all blocks take more memory than all scores together.
         Case(even((2,) * 60, d_v=6), part=ONE_PASS, via="one_pass", note="sixty blocks of two scores"),
     ]
 
@@ -659,7 +659,7 @@ online_softmax = Exercise(
     cases_online_softmax,
     forbidden=("cat",),
     instead="keep a running maximum and a running sum.",
-    weights={ONE_PASS: 60, HEIGHTS: 60},  # half of the points each, more or less: for less nobody needs it
+    weights={ONE_PASS: 60, HEIGHTS: 60},  # about half of the points each, because they are the purpose
 ).with_mistakes(f"""
     never_shrunk: old results not rescaled when the maximum rises
         {SUM_SHRINK} -> total

@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 7: weighted values, attention, one head, and what can be built of them."""
+"""Cases and known mistakes of lesson 7: weighted values, attention, one head, and applications of them."""
 
 import torch
 
@@ -14,7 +14,7 @@ ONES = "leading dimensions of size 1"
 
 
 def width(dtype):
-    """d_k of a case: 4 in float64, as its root is exact even where it was rounded to float32."""
+    """d_k of a case. In float64 it is 4, because its square root is exact even if computed in float32."""
     return 6 if dtype == torch.float32 else 4
 
 
@@ -62,7 +62,7 @@ weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("quer
 
 
 def one_hot_scores(draw, dtype, queries=5, keys=7):
-    """Q, K of width 4 whose scores lie up to ±9600 and 3200 apart: every form gives weights of exactly 0 and 1."""
+    """Q, K of width 4 with scores up to ±9600, 3200 apart, so that all correct weights are exactly 0 or 1."""
     Q, K = torch.zeros(queries, 4, dtype=dtype), torch.zeros(keys, 4, dtype=dtype)
     Q[:, 0] = torch.where(draw.integers(0, 2, (queries,)) == 1, 50.0, -50.0)
     K[:, 0] = (draw.permutation(keys) - (keys - 1) / 2) * 128
@@ -70,7 +70,7 @@ def one_hot_scores(draw, dtype, queries=5, keys=7):
 
 
 def far_scores(draw, *lead, queries=5, keys=7):
-    """float64 Q, K of width 4 with scores anywhere in ±9800."""
+    """float64 Q, K of width 4 with arbitrary scores within ±9800."""
     Q = draw.uniform(*lead, queries, 4, low=-70, high=70, dtype=torch.float64)
     return Q, draw.uniform(*lead, keys, 4, low=-70, high=70, dtype=torch.float64)
 
@@ -87,7 +87,7 @@ def cases_attention(draw):
         return mask
 
     def hidden_peak(height=100.0):
-        """Blocked scores near +1e4 (for height 100), visible ones near -1e4; Q and K of width 4."""
+        """Q, K of width 4 with masked scores near 1e4 and visible ones near -1e4 (for height 100)."""
         mask = draw.mask(7, keep=0.5)
         mask[draw.integer(0, 3)], mask[draw.integer(3, 7)] = False, True
         Q, K = draw.normal(5, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
@@ -96,7 +96,7 @@ def cases_attention(draw):
         return Q, K, draw.normal(7, 3, dtype=torch.float64), mask.expand(5, 7).clone()
 
     def edge():
-        """Visible scores of exactly -10,000, the lowest of the contract, and blocked ones anywhere; Q and K of width 4."""
+        """Q, K of width 4 with visible scores of exactly -10,000, the lowest allowed, and arbitrary masked ones."""
         mask = draw.mask(7, keep=0.5)
         mask[draw.integer(0, 3)], mask[draw.integer(3, 7)] = False, True
         Q, K = torch.zeros(5, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
@@ -126,7 +126,7 @@ def cases_attention(draw):
         Case((*far_scores(draw, 2), draw.normal(2, 7, 3, dtype=float64), draw.mask(5, 7)), part=LARGE),
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
-        *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and than 1,000 apart
+        *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and 1,000 apart
         Case(edge(), part=LARGE, gradient=True, note="all visible keys have a score of -10000"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
@@ -360,7 +360,7 @@ def cases_context_shift(draw):
         lengths = draw.uniform(*lead, 5, 1, low=0.5, high=3.0, dtype=dtype)
         before = draw.normal(*lead, 5, 6, dtype=dtype)
         after = draw.normal(*lead, 5, 6, dtype=dtype) + 0.5 * before
-        after[..., 0, :] -= 3 * before[..., 0, :]  # a word that turned round, whatever is drawn
+        after[..., 0, :] -= 3 * before[..., 0, :]  # one word always changes its direction
         return before * lengths, after
 
     before, after = make(torch.float32)
@@ -369,7 +369,7 @@ def cases_context_shift(draw):
     zero_before[4], zero_after[4] = 0.0, 0.0
     x = draw.normal(5, 6)
     signs = draw.integers(0, 2, (5, 6)).float() * 2 - 1
-    tilted = signs * draw.uniform(5, 6, low=0.2, high=1.0)  # far from a right angle
+    tilted = signs * draw.uniform(5, 6, low=0.2, high=1.0)  # far from orthogonal
     batch = draw.normal(2, 4, 3, dtype=torch.float64)
     lengths, zero = "very short and very long vectors", "a zero vector"
     return [
@@ -427,7 +427,7 @@ def cases_soft_lookup(draw):
         return draw.normal(4, dtype=dtype), draw.normal(6, 4, dtype=dtype), draw.normal(6, 3, dtype=dtype)
 
     def far_apart():
-        """The largest score is 4, whose power at temperature 1/512 is beyond float64."""
+        """The largest |score| is 4, whose exponential at temperature 1/512 overflows float64."""
         query, keys, values = (draw.normal(*shape, dtype=float64) for shape in ((5,), (7, 5), (7, 2)))
         scores = keys @ query
         return query * 4 / scores[scores.abs().argmax()], keys, values
@@ -551,13 +551,13 @@ def cases_tiled_attention(draw):
         return Q, K, draw.normal(*lead, keys, 3, dtype=dtype), block
 
     def rising(sign):
-        """float64 scores that climb from -9600 to 9600 (or fall), key by key, with a little noise."""
+        """float64 scores that rise from -9600 to 9600 (or fall) from key to key, with a little noise."""
         Q, K = draw.normal(4, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
         Q[:, 0], K[:, 0] = 50.0, torch.arange(-3, 4, dtype=torch.float64) * 128 * sign
         return Q, K, draw.normal(7, 3, dtype=torch.float64), 2
 
     def low():
-        """float64 scores that are all near -9600."""
+        """float64 scores near -9600."""
         Q, K = draw.normal(4, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
         Q[:, 0], K[:, 0] = 50.0, -384.0
         return Q, K, draw.normal(7, 3, dtype=torch.float64), 3
@@ -589,11 +589,11 @@ def cases_tiled_attention(draw):
         Case(low(), part=LARGE, note="scores near -9600, all of them"),
         long(queries=80, keys=96, block=8, d_k=4),
         long(2, queries=40, keys=90, block=16, d_k=4),
-        long(queries=10, keys=200, block=16, d_k=2),  # fewer queries than a block: tiling those would not help
-        long(queries=13, keys=22, block=4, d_k=3),  # a block size of one's own would hold all keys
+        long(queries=10, keys=200, block=16, d_k=2),  # fewer queries than a block, so tiling them saves nothing
+        long(queries=13, keys=22, block=4, d_k=3),  # a fixed block size could cover all keys
         long(queries=12, keys=600, block=16, d_k=2, together=True),
         long(2, queries=12, keys=500, block=16, d_k=2, together=True),
-        long(queries=12, keys=600, block=2, d_k=2, d_v=6, together=True),  # a result for each block is more than all
+        long(queries=12, keys=600, block=2, d_k=2, d_v=6, together=True),  # the blocks' results exceed all scores
     ]
 
 

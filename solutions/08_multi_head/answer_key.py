@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 8: heads split, merged, run side by side, transplanted and counted."""
+"""Cases and known mistakes of lesson 8: splitting and merging heads, multi-head attention, and its variants."""
 
 import functools
 
@@ -113,24 +113,24 @@ CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
 
 
 def padded(*lengths):
-    """A padding mask (B, 1, 1, T) of sentences of these lengths, the first of which has no padding."""
+    """A padding mask (B, 1, 1, T) for sentences of these lengths. The first sentence has no padding."""
     return (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None])[:, None, None]
 
 
 def empty(T):
-    """A padding mask (2, 1, 1, T) of a whole sentence and an empty one."""
+    """A padding mask (2, 1, 1, T) for a sentence without padding and an empty one."""
     return torch.tensor([True, False])[:, None, None, None].repeat(1, 1, 1, T)
 
 
 def blind(draw, queries=5, keys=5):
-    """A mask with one row that sees nothing."""
+    """A mask with one fully masked row."""
     mask = draw.mask(queries, keys)
     mask[draw.integer(1, queries - 1)] = False
     return mask
 
 
 def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
-    """Numbers for W_q, W_k, W_v and W_o with biases."""
+    """A state dictionary for W_q, W_k, W_v and W_o with biases."""
     state = {}
     for name in ("W_q", "W_k", "W_v", "W_o"):
         state[f"{name}.weight"] = draw.normal(D, D, dtype=dtype, scale=scale * D**-0.5)

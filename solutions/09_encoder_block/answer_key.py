@@ -24,12 +24,12 @@ AGAIN = "called twice, in training mode"
 TRANSPOSED = "an input that was transposed, and does not lie in memory as view needs it"
 ELSEWHERE = "inputs that were transposed"
 BUILT = "a module built by keywords, and another one with ReLU built after it"
-EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
+EXACT = 1e-10  # tolerance in float64 if no constant is rounded
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
 
 def cases_layer_norm(draw):
-    def make(dtype, *lead):  # every row with its own mean and standard deviation
+    def make(dtype, *lead):  # each row has its own mean and standard deviation
         x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=2.0, high=4.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype), draw.normal(6, dtype=dtype)
 
@@ -39,7 +39,7 @@ def cases_layer_norm(draw):
 
     def sized(case, x):
         note = case.note or f"x of shape {tuple(x.shape)}, gamma and beta of shape ({x.shape[-1]},)"
-        # What eps does shows in parts of its own, and nowhere else, whatever is drawn.
+        # Only the parts for eps may depend on eps, whatever numbers are drawn.
         near = 1e-4 if case.part in (VALUES, LEADING) else case.tolerance
         return dataclasses.replace(case, note=note, tolerance=near)
 
@@ -58,7 +58,7 @@ def cases_layer_norm(draw):
         Case(scaled(1e-3), part="tiny values", note="values around 0.001"),
         Case(scaled(1e-6, torch.float64), {"eps": 1e-12}, part="tiny values", note="values around 1e-6, eps 1e-12"),
         Case(scaled(1e4), part="huge values", note="values around 10,000"),
-        Case(  # a variance from the mean of the squares loses digits here, as it may
+        Case(  # the variance as a difference of means loses digits here, which is allowed
             scaled(1.0, torch.float64, 1e4),
             part="huge values",
             note="values around 10,000 that differ by 1",
@@ -68,7 +68,7 @@ def cases_layer_norm(draw):
         Case(flat, part="rows of equal entries", gradient=True),
         Case(narrow, part="D = 1", gradient=True),
     ]
-    cases.append(Case(make(torch.float64, 2), part=DTYPE, tolerance=EXACT))  # where float32 on the way shows first
+    cases.append(Case(make(torch.float64, 2), part=DTYPE, tolerance=EXACT))  # shows computations in float32
     return [sized(case, case.args[0]) for case in cases]
 
 
@@ -241,7 +241,7 @@ def cases_encoder_block(draw):
         calls = (x, draw.mask(5, 5)), (x.flip(1),)
         return called_twice((6, 2, 10, *order), weights(), *calls, tolerance=tolerance(torch.float32), **options)
 
-    def masked(B, T, *shape, note):  # in both orders
+    def masked(B, T, *shape, note):  # for both orders of the norm
         kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
         pre = case(B, T, kept, order=before, part=PRE_NORM, note=f"norm_first=True, {note}")
         return case(B, T, kept, part=MASK, note=note), pre
@@ -249,7 +249,7 @@ def cases_encoder_block(draw):
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
-        case(3, 5, draw.mask(5, 5), named=True, part=MASK),  # before norm_first=True, which has masks too
+        case(3, 5, draw.mask(5, 5), named=True, part=MASK),  # before the part norm_first=True, which also has masks
         case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
         case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
         case(1, 17, part="a batch of one"),
@@ -277,7 +277,7 @@ def cases_encoder_block(draw):
 
 
 def tolerance(dtype):
-    """Several layers of float32 sums, in whatever order they are written."""
+    """Allows any order of summation in float32 over several layers."""
     return 4e-5 if dtype == torch.float32 else None
 
 
@@ -380,7 +380,7 @@ def cases_encoder(draw):
     def case(B, T, mask=None, named=False, layers=L, dtype=torch.float32, **options):
         ids = draw.integers(0, V, (B, T))
         if options.get("gradient"):
-            ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
+            ids[0, 0] = 0  # an ordinary id, whose row padding_idx would exclude from training
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
         args = ((V, D, H, F, layers, LONGEST), weights(layers, dtype), *call)
         return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)

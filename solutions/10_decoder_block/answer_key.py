@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 10: shifting, the decoder block, the Transformer, and how it writes."""
+"""Cases and known mistakes of lesson 10: shifting, the decoder block, the Transformer, and generation."""
 
 import functools
 
@@ -117,7 +117,7 @@ def cases_DecoderBlock(draw):
         return causal(T_t), draw.mask(B, 1, 1, T_s)
 
     def in_both_orders(part, note, self_mask, memory_mask):
-        """The paper's order counts in this part, the other one in its own."""
+        """Two cases. The paper's order counts in this part, and norm_first=True in its own part."""
         named = {"self_mask": self_mask, "memory_mask": memory_mask}
         pre = case(order=(True,), part=PRE_NORM, note=f"norm_first=True, {note}", **named)
         return case(part=part, note=note, **named), pre
@@ -278,7 +278,7 @@ decoder_block = Exercise(
 
 def cases_fixed_loss(draw):
     def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, bos=1, **options):
-        """Rows bos, words, eos, padding; `lengths` count bos and eos."""
+        """Target rows consist of bos, words, eos and padding; `lengths` include bos and eos."""
         eos = 2 if pad_id == 0 else 1 - bos
         tgt = draw.integers(3, V, (B, T_t))
         tgt[:, 0] = bos
@@ -359,7 +359,7 @@ SIZES = dict(src_vocab=14, tgt_vocab=11, d_model=6, num_heads=2, d_ff=10, num_la
 
 
 def transformer_state(draw, sizes, dtype):
-    """Weights for a Transformer under the names of the lesson."""
+    """A state dictionary for a Transformer with the lesson's parameter names."""
     D, F, L = (sizes[name] for name in ("d_model", "d_ff", "num_layers"))
     state = {}
     for prefix, vocab in (("encoder.", sizes["src_vocab"]), ("", sizes["tgt_vocab"])):
@@ -383,7 +383,7 @@ def cases_Transformer(draw):
         return transformer_state(draw, sizes, dtype)
 
     def words(vocab, B, T, pad_id=0):
-        """Ids without the padding's. Where that is not 0, each row begins with the word 0."""
+        """Random ids without pad_id. If pad_id is not 0, each row begins with the word 0."""
         ids = draw.integers(0, vocab - 1, (B, T))
         ids = ids + (ids >= pad_id)
         if pad_id:
@@ -396,7 +396,7 @@ def cases_Transformer(draw):
         return sizes, init, weights(dtype, **sizes)
 
     def case(B, T_s, T_t, hidden=(), pad_id=None, dtype=torch.float32, more=(), **options):
-        """hidden: for each sentence the positions of its padding."""
+        """hidden: the positions of the padding in each source sentence."""
         sizes, init, state = made(dtype, pad_id, **dict(more))
         pad = pad_id or 0
         src, tgt = words(sizes["src_vocab"], B, T_s, pad), words(sizes["tgt_vocab"], B, T_t, pad)
@@ -458,7 +458,7 @@ def cases_Transformer(draw):
 
 
 def tolerance(dtype):
-    """Several layers of float32 sums, in whatever order they are written."""
+    """Allows any order of summation in float32 over several layers."""
     return 1e-4 if dtype == torch.float32 else None
 
 
@@ -542,12 +542,12 @@ transformer = Exercise(
 
 
 def coarse(draw, *shape):
-    """Whole numbers from -4 to 4: a large table that takes little room in the key."""
+    """A table of integers from -4 to 4, which takes little space in the key even if it is large."""
     return draw.integers(-4, 5, shape).float()
 
 
 def greedy_path(table, bos_id, eos_id, max_len):
-    """The likeliest next word, again and again; used here to choose tables, not to judge."""
+    """Greedy decoding. It only serves to choose tables, not to judge answers."""
     step, path = step_from_table(table), [bos_id]
     while len(path) <= max_len and path[1:].count(eos_id) == 0:
         path.append(int(step(torch.tensor([path])).argmax()))
@@ -555,7 +555,7 @@ def greedy_path(table, bos_id, eos_id, max_len):
 
 
 def table_with_length(draw, V, bos_id, eos_id, max_len, low, high, rows=97, scale=2.0):
-    """A table whose greedy path has from low to high words after bos, its last one eos."""
+    """A table whose greedy path has low to high words after bos and ends with eos."""
     for _ in range(10_000):
         table = draw.normal(rows, V, scale=scale)
         path = greedy_path(table, bos_id, eos_id, max_len)
@@ -653,8 +653,8 @@ def leaning(table, word, by):
 
 
 def cut_counts(draw, V, bos_id, eos_id, max_len):
-    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find, and
-    in which it matters in another way that both kept prefixes may end in the same word, and greedy decoding fails."""
+    """A table without eos in which a beam of 2 differs from greedy decoding, from keeping two words after every prefix
+    without a common cut, and from a beam whose prefixes must end in different words."""
     for _ in range(10_000):
         table = never(draw.normal(97, V, scale=2.0), eos_id)
         step, found = step_from_table(table), []
@@ -676,8 +676,8 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
 
 
 def early_end_counts(draw, V, bos_id, eos_id, max_len, penalty):
-    """A table whose best sentence by score has neither the largest sum, nor is it the best of those that are finished
-    when nothing that goes on has a larger sum."""
+    """A table whose best sentence by score neither has the largest sum, nor is the best finished one at the time when
+    no unfinished sentence has a larger sum."""
     for _ in range(10_000):
         table = leaning(draw.normal(97, V, scale=0.6), eos_id, 1.0)
         step, live, done, early = step_from_table(table), [([bos_id], 0.0)], [], None
@@ -721,14 +721,14 @@ def cases_beam_search(draw):
         case(leaning(table(3), 2, 3.0), 1, 2, 4, 200, 3.0, part=AFTER_EOS),
         case(leaning(table(4), 0, 3.0), 1, 0, 4, 900, 2.0, part=AFTER_EOS),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
-        # A second eos would win by the penalty. No other sentence would, so that published versions agree.
+        # With this penalty a second eos would win, but no other sentence, so that published versions agree.
         case(leaning(always(coarse(draw, 5, 310), 300), 300, -10.0), 1, 300, 3, 1, 3.0, part="eos at once"),
         Case(
             (Stub("step_from_table", (table(3),)),),
             {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
             part="arguments by name",
         ),
-        # eos at once without a penalty, with it the longest
+        # eos at once wins without a penalty, and the longest sentence wins with it
         case(leaning(table(4, 0.3), 2, 1.0), 1, 2, 4, 900, 3.0, part=PENALTY),
     ]
 
@@ -784,7 +784,7 @@ TOP_P = "top_p"
 
 
 def between(draw, logits, k=None):
-    """A top_p that lies well between the sums of the largest probabilities of every row, of the k best if k is given."""
+    """A top_p far from every row's cumulative probabilities (of its k best words if k is given)."""
     ordered = logits.double().reshape(-1, logits.shape[-1]).sort(dim=-1, descending=True).values
     sums = torch.softmax(ordered[:, :k], dim=-1).cumsum(-1).flatten().tolist()
     margin = lambda p: min(abs(p - s) for s in sums)  # noqa: E731
@@ -793,7 +793,7 @@ def between(draw, logits, k=None):
 
 def cases_filter_logits(draw):
     def rows(*shape, dtype=torch.float32, scale=1.5):
-        """Logits no two of which lie close together in a row."""
+        """Logits without nearly equal entries in a row."""
         V = shape[-1]
         steps = torch.stack([draw.permutation(V) for _ in range(max(1, torch.Size(shape[:-1]).numel()))])
         return (steps.reshape(shape) * (2 * scale / V) + draw.uniform(*shape, high=scale / V)).to(dtype) - 2
@@ -805,7 +805,7 @@ def cases_filter_logits(draw):
         return Case((logits,), named, via=via, **options)
 
     def uneven():
-        """Rows of other levels, with 5, 2 and 1 words before a mass of 0.58 is reached."""
+        """Rows of different levels, in which 5, 2 and 1 words reach a probability of 0.58."""
         flat, steep = [135, 133, 131, 128, 123, 120, 117, 113], [900, 40, 25, 15, 9, 6, 3, 2]
         shares = torch.tensor([flat, [500, 300, 150, 30, 10, 5, 3, 2], steep])
         order = torch.stack([draw.permutation(8) for _ in range(3)])
@@ -827,10 +827,9 @@ def cases_filter_logits(draw):
         case(rows(10), k=6, p=True, part=BOTH),
         case(rows(10), k=2, p=True, part=BOTH),
         case(rows(3, 9), k=5, p=True, part=BOTH),
-        case(rows(10, scale=0.2), k=2, p=True, part=BOTH),  # the mass of the whole row lies far beyond two words
-        Case(
-            (rows(10, scale=0.2),), {"top_k": 2, "top_p": 0.3}, part=BOTH
-        ),  # one word of the two, but three of all ten
+        case(rows(10, scale=0.2), k=2, p=True, part=BOTH),  # two words have a small part of the row's probability
+        # top_p keeps one of the two words, but would keep three of all ten.
+        Case((rows(10, scale=0.2),), {"top_k": 2, "top_p": 0.3}, part=BOTH),
         case(uneven(), k=3, part=LEADING),
         case(rows(2, 3, 7), k=4, part=LEADING),
         case(rows(2, 3, 7), p=True, part=LEADING),

@@ -84,14 +84,14 @@ PADDING = "padding left out"
 
 
 def scores(draw, *shape, dtype=torch.float32, gap=0.05):
-    """Logits (..., V) whose largest entry of each row leads by at least `gap`."""
+    """Logits (..., V) in which the largest entry of each row exceeds all others by at least `gap`."""
     logits = draw.normal(*shape, dtype=dtype)
     best = logits.argmax(dim=-1, keepdim=True)
     return logits.scatter_add(-1, best, torch.full_like(logits, gap))
 
 
 def lined_up(draw, B, T, V, pad_id=0, lengths=None, share=0.6):
-    """Targets (B, T) with padding behind `lengths`, and logits that name about `share` of them first."""
+    """Logits (B, T, V) and targets (B, T) with padding behind `lengths`. The fraction `share` is predicted correctly."""
     targets = draw.integers(0, V, (B, T))
     targets = torch.where(targets == pad_id, (targets + 1) % V, targets)
     for row, length in zip(targets, lengths or [T] * B, strict=True):
@@ -105,16 +105,16 @@ def lined_up(draw, B, T, V, pad_id=0, lengths=None, share=0.6):
 def cases_token_accuracy(draw):
     def case(B, T, V, pad_id=0, lengths=None, dtype=torch.float32, **options):
         logits, targets = lined_up(draw, B, T, V, pad_id, lengths)
-        if lengths:  # some padded places name padding first, some do not; a real place may name it too
+        if lengths:  # padding is predicted at some padded positions, and at one real position
             padded = targets == pad_id
             lift = torch.where(padded & (draw.uniform(B, T) < 0.5), 12.0, 0.0)
             logits[..., pad_id] += lift
-            logits[0, 0, targets[0, 0]] += 10.0  # right, were it not for the padding
+            logits[0, 0, targets[0, 0]] += 10.0  # right if padding were excluded
             logits[0, 0, pad_id] += 40.0
         return Case((logits.to(dtype), targets, pad_id), **options)
 
     flat, targets = lined_up(draw, 1, 8, 6, lengths=[6])
-    zero_is_a_word = torch.tensor([[0, 2, 1, 3, 3]])  # and 3 is padding
+    zero_is_a_word = torch.tensor([[0, 2, 1, 3, 3]])  # here 3 is padding
     says = 4 * F.one_hot(torch.tensor([[0, 2, 2, 1, 1]]), 4) + draw.uniform(1, 5, 4)
     return [
         case(3, 5, 7),
@@ -171,7 +171,7 @@ def cases_noam_lr(draw):
         return Case((step, d_model, warmup), tolerance=small(step, d_model, warmup), **options)
 
     def small(step, d_model, warmup):
-        """A millionth of the learning rate: rates are small, so they are compared by their ratio alone."""
+        """A millionth of the learning rate, because small rates have to be compared by their ratio."""
         return 1e-6 * min(step**-0.5, step * warmup**-1.5) / d_model**0.5
 
     warmup = draw.integer(300, 500)
@@ -269,7 +269,7 @@ def cases_label_smoothed_loss(draw):
     ]
 
 
-# A loss that becomes infinite or NaN ends the training: without a safe softmax half of the points are lost.
+# An infinite or NaN loss ends the training, so an answer without a safe softmax loses half of the points.
 label_smoothed_loss = Exercise(
     "label_smoothed_loss",
     cases_label_smoothed_loss,
@@ -325,7 +325,7 @@ label_smoothed_loss = Exercise(
 
 def cases_alignment(draw):
     def weights(H, T_t, T_s, dtype=torch.float32):
-        """Rows that sum to 1, whose mean over the heads has one clear maximum."""
+        """Attention weights whose mean over the heads has one clear maximum in each row."""
         while True:
             rows = torch.softmax(draw.normal(H, T_t, T_s, dtype=torch.float64, scale=1.5), dim=-1)
             best = rows.mean(dim=0).sort(dim=-1, descending=True).values
@@ -386,7 +386,7 @@ def cases_corpus_bleu(draw):
     words = "la le chat chien pomme rouge mange une un belle fille petit garçon voit donne".split()
 
     def pairs(lengths, changes):
-        """Candidates that are references with some words changed, dropped or said twice."""
+        """(candidates, references): each candidate is its reference with some words changed, dropped or repeated."""
         candidates, references = [], []
         for length, change in zip(lengths, changes, strict=True):
             reference = [draw.choice(words) for _ in range(length)]
@@ -428,11 +428,11 @@ def cases_corpus_bleu(draw):
         [["le", "chat", "mange", "une", "pomme"], ["le", "chien", "voit", "une", "fille"]],
     )
     exchanged = "la fille petit donne un chien".split()
-    alike = (  # a capital, letters that only run together alike, two words exchanged, one candidate twice
+    alike = (  # a capital letter, words split at another position, two words exchanged, a repeated candidate
         ["Le chat mange une pomme rouge part out".split(), exchanged, exchanged],
         ["le chat mange une pomme rouge par tout".split(), "la petit fille donne un chien".split(), other[1][0]],
     )
-    marked = [  # words as they stand between the spaces: marks are words, and an apostrophe belongs to one
+    marked = [  # split at spaces only: punctuation marks are words, and an apostrophe belongs to its word
         "jane visite l' afrique , en juin",
         "Le chat mange une pomme !",
         "paul aime l afrique en mai .",
@@ -467,7 +467,7 @@ def mean_of_sentences(candidates, references):
     return sum(one([c], [r]) for c, r in zip(candidates, references, strict=True)) / len(candidates)
 
 
-# Letters instead of words have no meaning, so STRINGS weighs as much as all other parts.
+# BLEU over letters instead of words is meaningless, so STRINGS weighs as much as all other parts.
 corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu, weights={STRINGS: 30}).with_mistakes(
     """
     not_clipped: repeated words count more often than the reference contains them
@@ -517,9 +517,9 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu, weights={STRINGS: 30}).
 
 # ---------------------------------------------------------------- translate
 
-SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
-SCRIPTED = 8  # more sentences, for models that say what a script has
-SHORT_ONES = 9  # words
+SENTENCES = 600  # three may be wrong, because another processor may round differently
+SCRIPTED = 8  # additional sentences, for models that follow a script
+SHORT_ONES = 9  # maximum number of words in a scripted sentence
 
 
 def cases_translate(draw):

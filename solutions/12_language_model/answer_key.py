@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 12: n-grams, batches, a GPT, and what it writes."""
+"""Cases and known mistakes of lesson 12: n-grams, batches, a GPT, and generation."""
 
 import torch
 from torch import nn
@@ -21,10 +21,10 @@ def cases_ngram_loss(draw):
         train = torch.where(draw.uniform(N) < 0.7, base.repeat(N // 7 + 1)[:N], draw.integers(0, V, (N,)))
         test = torch.where(draw.uniform(M) < 0.6, base.repeat(M // 7 + 1)[:M], draw.integers(0, V, (M,)))
         if order == 1:
-            train[:V] = torch.arange(V)  # so that no token is new
+            train[:V] = torch.arange(V)  # so that the test text has no unknown token
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
 
-    # Contexts whose digits are the same in a row, as 1, 12 and 11, 2: a key of joined digits takes them for one.
+    # Contexts with the same digits, such as (1, 12) and (11, 2), which a dictionary key of joined digits confuses.
     a, b = (draw.permutation(17)[:2] + 13).tolist()
     digits = [1, 12, a, 11, 2, b, 12, 0, a, 2, 1, b, 0, 12, a, 1, 2, b, 1, 1, 12]
     lists = (digits * 4, digits[3:] + [11, 1, 2], 3, 31, 0.3)
@@ -168,7 +168,7 @@ def cases_next_token_loss(draw):
         return Case((draw.normal(B, T, V, dtype=dtype, scale=scale), draw.integers(0, V, (B, T))), **options)
 
     def far_apart(**options):
-        """Large logits, of which one answer's is by far the largest, and one's the smallest."""
+        """Large logits. One target has by far the largest logit, and another one the smallest."""
         logits, targets = draw.normal(3, 2, 6, scale=400.0), draw.integers(0, 6, (3, 2))
         logits[0, 0, targets[0, 0]] += 3000.0
         logits[2, 1, targets[2, 1]] -= 3000.0
@@ -186,7 +186,7 @@ def cases_next_token_loss(draw):
 
 
 LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
-# A loss that becomes infinite or NaN ends the training, so large logits weigh as much as all other parts.
+# An infinite or NaN loss ends the training, so large logits weigh as much as all other parts.
 next_token_loss = Exercise("next_token_loss", cases_next_token_loss, weights={LARGE: 13}).with_mistakes(f"""
     viewed: still the buggy version, `view` instead of exchanging two dimensions
         {LOSS} -> F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), targets)
@@ -235,7 +235,7 @@ PROMISES = "block_size kept, nothing random in evaluation mode, causal in traini
 
 
 def gpt_state(draw, V, D, layers, dtype):
-    """Weights for all parts of a GPT, under the names that the exercise prescribes."""
+    """A state dictionary for a GPT with the parameter names that the exercise prescribes."""
 
     def linear(name, rows, columns):
         return {
@@ -259,7 +259,7 @@ def gpt_state(draw, V, D, layers, dtype):
 
 
 def with_encoder_blocks(vocab_size, block_size, d_model, num_heads, num_layers):
-    """A GPT whose attention does not rotate anything."""
+    """A GPT without RoPE."""
     from helpers.blocks import GPT, EncoderBlock
 
     model = GPT(vocab_size, block_size, d_model, num_heads, num_layers)
@@ -268,7 +268,7 @@ def with_encoder_blocks(vocab_size, block_size, d_model, num_heads, num_layers):
 
 
 def cases_GPT(draw):
-    states = {}  # one for all cases of the same sizes: a key holds it once
+    states = {}  # shared by all cases of the same sizes, so that the key stores each once
 
     def state_of(*sizes):
         if sizes not in states:
@@ -278,7 +278,7 @@ def cases_GPT(draw):
     def case(B, T, V=9, block_size=8, D=12, H=3, layers=2, dtype=torch.float32, **options):
         state, ids = state_of(V, D, layers, dtype), draw.integers(0, V, (B, T))
         args = ((V, block_size, D, H, layers), state, (ids,), {})
-        tolerance = 4e-5 if dtype == torch.float32 else None  # of several layers, in whatever order sums are written
+        tolerance = 4e-5 if dtype == torch.float32 else None  # for several layers with any order of summation
         return Case(args, **{"via": "module", "tolerance": tolerance} | options)
 
     def again():
@@ -383,7 +383,7 @@ DRAWN = "draws follow the softmax"
 
 def cases_generate(draw):
     def rows(V, n=97, spread=4.0, level=10.0):
-        """A table of logits, no two of a row close together, and rows of different levels."""
+        """A table of logits without nearly equal entries in a row, and with rows of different levels."""
         table = torch.stack([draw.permutation(V).float() for _ in range(n)]) * (spread / V)
         return table + draw.normal(n, 1, scale=level)
 
@@ -418,7 +418,7 @@ def cases_generate(draw):
     ]
 
 
-# Who never draws has written a greedy decoder: that costs half of the points.
+# An answer that never samples is a greedy decoder and loses half of the points.
 generate = Exercise("generate", cases_generate, time_limit=10.0, weights={DRAWN: 9}).with_mistakes("""
     not_cropped: the model is given more than block_size ids
         ids[:, -model.block_size :] -> ids
@@ -472,7 +472,7 @@ def cases_language_model_logits(draw):
     source = Source()
     seed = draw.integer(0, 2**31)
     ids = source.passages(PASSAGES, LENGTH, seed)
-    later = torch.arange(LENGTH) >= draw.integers(1, LENGTH, (PASSAGES, 1))  # from another place on in each
+    later = torch.arange(LENGTH) >= draw.integers(1, LENGTH, (PASSAGES, 1))  # from a random position on in each passage
     changed = torch.where(later, source.passages(PASSAGES, LENGTH, seed + 1), ids)
     shape = (PASSAGES, LENGTH, len(source.symbols))
     nats = source.nats(ids)
@@ -483,7 +483,7 @@ def cases_language_model_logits(draw):
 
 
 def best_logits(case):
-    """What somebody who knows the source answers."""
+    """The best possible answer, computed from the source itself."""
     from helpers.corpus.source import Source
 
     source = Source()
@@ -491,7 +491,7 @@ def best_logits(case):
 
 
 def _causal(source, row):
-    """The source's log-probabilities along a row; uniform from the first token on that cannot stand where it stands."""
+    """The source's log-probabilities along a row, and zeros from the first token on that it cannot generate."""
     V, text = len(source.symbols), source.decode(row)
     good = 1
     while good < len(text):

@@ -166,7 +166,7 @@ def cases_strongest_head(draw):
         return Case((attention, query, query if same else key), **options)
 
     def second_choice():
-        """The largest weight is second in its row, and the weights of the other heads lead their rows."""
+        """The weight is the largest of all heads but only second in its row; in other heads it leads its row."""
         attention = torch.full((2, 3, 4, 4), 0.25)
         query, key, other = draw.sample(range(4), 3)
         attention[:, :, query], attention[:, :, query, key] = 0.2, 0.4
@@ -230,7 +230,7 @@ def cases_mean_pool(draw):
     float64, empty = torch.float64, draw.mask(4, 5)
     empty[draw.integer(0, 4)] = False
     first = case(3, 5, mask=padded(5, 2, 3, T=5), note="sentences of 5, 2 and 3 tokens")
-    first.args[0][0, draw.integer(0, 5)] = 0.0  # a token is a token, whatever its vector
+    first.args[0][0, draw.integer(0, 5)] = 0.0  # a zero vector still counts as a token
     return [
         first,
         case(2, 7, 4, note="kept tokens anywhere"),
@@ -294,7 +294,7 @@ def cases_search(draw):
         if spread:
             keys = keys * draw.uniform(N, 1, low=0.2, high=4.0, dtype=dtype)
         query = draw.normal(D, dtype=dtype)
-        if zero is not None:  # behind `zero` keys with a positive score, before all others
+        if zero is not None:  # a zero key, ranked behind `zero` keys with a positive score and before all others
             signs = torch.tensor([1.0] * zero + [-1.0] * (N - zero), dtype=dtype)
             keys = (keys * ((keys @ query).sign() * signs)[:, None])[draw.sample(range(N), N)]
             negative = (keys @ query < 0).nonzero().flatten().tolist()
@@ -306,7 +306,7 @@ def cases_search(draw):
         keys = draw.normal(6, 4, dtype=torch.float64)
         sizes = torch.tensor([small, large, 1.0, small, 1.0, large], dtype=torch.float64)
         query = draw.normal(4, dtype=torch.float64)
-        keys[0] = query  # a short one that points where the query points scores 1
+        keys[0] = query  # a short key in the direction of the query, with cosine 1
         keys = keys / keys.norm(dim=-1, keepdim=True) * sizes[:, None]
         return query / query.norm() * small, keys, [draw.word() for _ in range(6)], 6
 
@@ -320,7 +320,7 @@ def cases_search(draw):
         case(1, 1, part="one key"),
         case(4, 2, values=[(draw.word(), i) for i in range(4)], part="values of any kind"),
         case(6, 6, values=["a walk", "a talk"] * 3, part="values that come twice"),
-        # The tolerance leaves room for a guard of 1e-8 on each length, and none for one on their product.
+        # The tolerance allows a guard of 1e-8 on each length, but not on their product.
         Case(lengths(2e-4, 1e3), part="short and long keys", tolerance=8e-5),
     ]
 
@@ -370,7 +370,7 @@ def cases_fixed_sentence_vectors(draw):
     def case(*lengths, T=None, D=5, pad_id=0, dtype=torch.float32, **options):
         T = T or max(lengths)
         ids = draw.integers(1, 9, (len(lengths), T))
-        ids = torch.where(ids == pad_id, 0, ids)  # 0 is a word where it is not the padding
+        ids = torch.where(ids == pad_id, 0, ids)  # if pad_id is not 0, 0 is an ordinary word
         ids = torch.where(torch.arange(T) < torch.tensor(lengths)[:, None], ids, pad_id)
         return Case((draw.normal(9, D, dtype=dtype), ids, pad_id), via="with_a_table", **options)
 

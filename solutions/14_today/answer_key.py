@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 14: the parts of Llama's block, windows, bytes in pairs, and LoRA."""
+"""Cases and known mistakes of lesson 14: the parts of Llama's block, sliding windows, byte-pair encoding, and LoRA."""
 
 import torch
 
@@ -16,7 +16,7 @@ from helpers.checking.vocabulary import (
 )
 
 FLOAT32, FLOAT64 = torch.float32, torch.float64
-EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
+EXACT = 1e-10  # tolerance in float64 if no constant is rounded
 NORMS = ("rms_norm", "layer_norm", "batch_norm", "group_norm", "instance_norm")
 STATE = "the names in its state"
 AGAIN = "called twice, in training mode"
@@ -30,7 +30,7 @@ def called_again(init, state, *calls, **options):
 
 
 def cases_rms_norm(draw):
-    def make(dtype, *lead):  # every row with a mean and a size of its own
+    def make(dtype, *lead):  # each row has its own mean and scale
         x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=1.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype)
 
@@ -40,7 +40,7 @@ def cases_rms_norm(draw):
 
     zeros = draw.normal(4, 6, dtype=FLOAT64)
     zeros[draw.integer(0, 4)] = 0.0
-    # What eps does shows in parts of its own, and nowhere else, whatever is drawn.
+    # Only the parts for eps may depend on eps, whatever numbers are drawn.
     cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False, tolerance=1e-4)
     return [
         *(case for case in cases if case.part != DTYPE),
@@ -69,7 +69,7 @@ rms_norm = Exercise(
     axes=("token", "channel"),
     forbidden=NORMS,
     instead="build it from a mean of squares.",
-    apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros"),  # where eps matters
+    apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros"),  # parts in which eps matters
 ).with_mistakes(f"""
     centered: a layer norm, which subtracts the mean
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
@@ -190,7 +190,7 @@ def cases_apply_rope_half_split(draw):
         Case(make(FLOAT32)),
         Case((draw.normal(3, 4, 8), torch.arange(4))),
         *(Case(make(FLOAT32, *lead), part=LEADING) for lead in ((3,), (2, 3), (1,), (2, 1))),
-        # As for lesson 2's `apply_rope`: cosines that are rounded to float32 are no mistake.
+        # As for lesson 2's `apply_rope`, cosines may be rounded to float32.
         Case(make(FLOAT64, scale=0.1), part=DTYPE),
         Case(make(FLOAT64, 2), part=GRADIENT, gradient=True, tolerance=1e-6),
         Case(positions(FLOAT32, 60), part="far positions", tolerance=1e-4),
@@ -314,7 +314,7 @@ def llama_state(draw, D, H, G, F, dtype):
 
 
 def cases_LlamaBlock(draw):
-    states = {}  # one for all cases of the same sizes: a key holds it once
+    states = {}  # shared by all cases of the same sizes, so that the key stores each once
 
     def case(B, T, mask=None, D=24, H=4, G=2, F=10, rest=(), named=False, dtype=FLOAT32, size=1.0, **options):
         sizes = (D, H, G, F, dtype)
@@ -324,7 +324,7 @@ def cases_LlamaBlock(draw):
         x = x + 0.5 * size
         state = states[sizes]
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
-        # Several layers of sums, and angles that may be rounded to float32 wherever numbers are float64.
+        # Allows several layers of sums in any order and, in float64, angles rounded to float32.
         near = {"tolerance": 5e-5 if dtype == FLOAT32 else 1e-5}
         return Case(((D, H, G, F, *rest), state, *call), **{"via": MODULE} | near | options)
 
@@ -481,7 +481,7 @@ def cases_rename_llama(draw):
     ]
 
 
-# A file of a real size has more than ten layers, so this part weighs as much as all others.
+# Real models have more than ten layers, so this part weighs as much as all others.
 rename_llama = Exercise("rename_llama", cases_rename_llama, weights={"more than ten layers": 11}).with_mistakes("""
     norms_exchanged: the two norms are exchanged
         "input_layernorm": "norm1" -> "input_layernorm": "norm2"
@@ -593,7 +593,7 @@ ALPHABET = "bcdefghijklmnopqrstuvwxyz"
 
 
 def in_letters(draw, pattern, letters=None):
-    """The pattern with its capitals A, B, C, ... replaced by letters, in the order of the alphabet."""
+    """The pattern with its capitals A, B, C, ... replaced by lowercase letters in alphabetical order."""
     letters = sorted(draw.sample(ALPHABET, 8)) if letters is None else letters
     return "".join(letters["ABCDEFGH".index(c)] if c in "ABCDEFGH" else c for c in pattern)
 
@@ -620,7 +620,7 @@ def cases_train_bpe(draw):
         case(in_letters(draw, "AB\u3000AB\u3000C"), 4, part=NOT_ASCII, note="a wide space of three bytes"),
         case(in_letters(draw, "ABC"), 9, part="nothing left to merge"),
         case("", 3, part="nothing left to merge", note="an empty text"),
-        # (AB, C) and (A, D) stand there twice: as tuples the first is larger, and joined the second.
+        # (AB, C) and (A, D) both occur twice. The first is larger as a tuple, and the second as a joined string.
         case(in_letters(draw, "AD\nABC\nABC\nAD\nAB"), 2, part=TIES),
         case(" " + in_letters(draw, "AB\n"), 3, part=SPACES, note="a text that begins with a space"),
         case(in_letters(draw, PLAIN), 0, part="no merges"),
@@ -687,7 +687,7 @@ def cases_encode_bpe(draw):
     def at(pattern):
         return in_letters(draw, pattern, letters)
 
-    # (B, C) is learned first, then (A, BC)'s rival (A, B): the longest match is not what the merges give.
+    # (B, C) is learned first, and then (A, B), which competes with it, so the longest match is not always right.
     rivals = at("BC BC BC BC BCD BCD AB AB AB ABE ABE")
     return [
         case(at("ABC AB CABD ABAB EF GHAB"), at(PLAIN), 7),
@@ -695,22 +695,22 @@ def cases_encode_bpe(draw):
         case(at("ABC CAB ABCABC"), rivals, 4, part="the order of the merges"),
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
-        # The white space ends in the byte that a letter of the taught text ends in, so that its merge would fit across.
+        # The white space ends in the same byte as a letter of the training text, so a merge could cross the boundary.
         case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=WIDE_SPACES, note="a no-break space, of two bytes, before B"),
         case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=WIDE_SPACES, note="a wide space, of three bytes, before B"),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋 XY"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
         case(at("ABC\nAB\nBC"), at("BC\nBC\nBC\nBC\nABC\nABC\nABC\nAB\nAB"), 3, part="the order of the merges"),
-        # (AB, C) is learned before the shorter (C, D).
+        # The longer (AB, C) is learned before (C, D).
         case(at("ABCD\nABC\nCD"), at("ABC\nABC\nABC\nABC\nAB\nCD\nCD\nCD"), 3, part="the order of the merges"),
         case("", at(PLAIN), 5, part="an empty text"),
     ]
 
 
 APPLIED = "tokens = merge_pair(tokens, pair)"
-# Tokens that lose line breaks are of no use, so SPACES weighs as much as all other parts. No merge that was learned in
-# pieces crosses into another one but at white space of several bytes: without pieces, only these are wrong.
+# Tokens without line breaks are useless, so SPACES weighs as much as all other parts. Merges learned inside pieces
+# can cross their boundaries only at white space of several bytes, so only WIDE_SPACES tests the splitting.
 encode_bpe = Exercise(
     "encode_bpe", cases_encode_bpe, apart=(SPACES, WIDE_SPACES, NOT_ASCII, UNKNOWN), weights={SPACES: 20}
 ).with_mistakes(f"""
@@ -807,7 +807,7 @@ def cases_LoRA(draw):
 ADDED, SCALE = "self.scale * (x @ self.A.T @ self.B.T)", "self.scale = alpha / rank"
 RANDOM = "torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5"
 ZEROS = "torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device)"
-# What never learns loses half of the points: LEARNS and START together weigh as much as all other parts.
+# An answer that never learns loses half of the points, so LEARNS and START weigh as much as all other parts.
 LORA_WEIGHTS = {LEARNS: 22, START: 4, MERGED: 8}
 LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel"), weights=LORA_WEIGHTS).with_mistakes(f"""
     rank_forgotten: multiplied by alpha, but not divided by the rank

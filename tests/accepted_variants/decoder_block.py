@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 10's exercises: what competent people write instead of the solution."""
+"""Other right answers to the exercises of lesson 10, as competent people write them."""
 
 import math
 
@@ -17,7 +17,7 @@ def shift_by_empty(targets, bos_id):
 
 
 class _Parts(nn.Module):
-    """The attributes that the contract names."""
+    """Creates the attributes that the exercise requires."""
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
         super().__init__()
@@ -32,7 +32,7 @@ class _Parts(nn.Module):
 
 
 class BlockOfIdentities(_Parts):
-    """One road for both orders: a norm that is not wanted is the identity."""
+    """Both orders share their code, because the unused norms are replaced by the identity."""
 
     def forward(self, y, memory, self_mask=None, memory_mask=None):
         before = [self.norm1, self.norm2, self.norm3] if self.norm_first else [nn.Identity()] * 3
@@ -118,12 +118,12 @@ class _MyAttention(nn.Module):
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(self.d_k)
         if mask is not None:
             scores = scores.masked_fill(mask.logical_not(), -math.inf)
-        weights = scores.softmax(dim=-1).nan_to_num()  # a row that sees nothing
+        weights = scores.softmax(dim=-1).nan_to_num()  # for fully masked rows
         return self.W_o(torch.einsum("bhqk,bhkd->bqhd", weights, v).flatten(2)), weights
 
 
 class BlockFromScratch(nn.Module):
-    """Nothing of lessons 8 and 9."""
+    """Uses no modules of lessons 8 and 9."""
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
         super().__init__()
@@ -149,7 +149,7 @@ def loss_by_torch(model, src, tgt, pad_id):
 
 
 def loss_of_all_but_the_last_row(model, src, tgt, pad_id):
-    logits = model(src, tgt)[:, :-1]  # the last place is asked nothing
+    logits = model(src, tgt)[:, :-1]  # the last position has no target
     return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
 
 
@@ -166,7 +166,7 @@ def _real(ids, pad_id):
 
 
 class _Base(nn.Module):
-    """The three methods; subclasses make their parts."""
+    """Defines encode, decode and forward. Subclasses replace parts of it."""
 
     block = BlockOfTwoMethods
 
@@ -195,7 +195,7 @@ class _Base(nn.Module):
 
 
 class WithTargetPadding(_Base):
-    """Hides padding of the target as well, as the machine does."""
+    """Also masks padding of the target, as the translator does."""
 
     def target_mask(self, tgt):
         return super().target_mask(tgt) & _real(tgt, self.pad)
@@ -206,7 +206,7 @@ class FromScratch(_Base):
 
 
 class WithABufferedMask(_Base):
-    """The causal mask is made once, as a buffer, and cropped; so are the positions."""
+    """Causal mask and position indices are created once as buffers and sliced."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
@@ -222,7 +222,7 @@ class WithABufferedMask(_Base):
 
 
 class WithPaddingIdx(_Base):
-    """Embeddings that know padding."""
+    """Embeddings with padding_idx."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
@@ -231,7 +231,7 @@ class WithPaddingIdx(_Base):
 
 
 class WithOwnEncoder(_Base):
-    """An encoder of its own class, with the names of lesson 9, and parts that nothing calls."""
+    """The encoder is a class of its own with the attribute names of lesson 9. The finished Encoder stays unused."""
 
     class Reader(nn.Module):
         def __init__(self, vocab, d_model, num_heads, d_ff, num_layers, max_len):
@@ -300,7 +300,7 @@ def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
 
 
 def beam_filled_up(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """A finished sentence gives its room in the beam to the next best unfinished one."""
+    """The next best unfinished sentences replace finished ones in the beam."""
     beam, finished = [([bos_id], 0.0)], []
     for _ in range(max_len):
         grown = [
@@ -346,7 +346,7 @@ def filter_by_rank(logits, top_k=None, top_p=None):
 
 
 def filter_as_published(logits, top_k=None, top_p=None):
-    """In the manner of the transformers library: shift the verdicts by one, so that the first above stays."""
+    """As in the transformers library: the mask is shifted by one, so that the first token above top_p stays."""
     out = logits.clone()
     if top_k is not None:
         out[out < torch.topk(out, top_k)[0][..., -1, None]] = float("-inf")
@@ -365,7 +365,7 @@ def filter_ascending(logits, top_k=None, top_p=None):
         logits = torch.full_like(logits, -math.inf).scatter(-1, few.indices, few.values)
     if top_p is not None:
         ordered, order = logits.sort(dim=-1)
-        tail = torch.softmax(ordered, dim=-1).cumsum(dim=-1)  # the mass up to here, from the least likely
+        tail = torch.softmax(ordered, dim=-1).cumsum(dim=-1)  # cumulative probability from the least likely token on
         cut = torch.empty_like(tail, dtype=torch.bool).scatter_(-1, order, tail <= 1 - top_p)
         logits = torch.where(cut, torch.full_like(logits, -math.inf), logits)
     return logits
@@ -387,7 +387,7 @@ def cache_in_one_tensor(q, k, v, cache):
 
 
 def cache_of_pieces(q, k, v, cache):
-    """The cache is a list of all pieces so far; a new list at each call."""
+    """The cache is a list of all keys and values so far. Each call returns a new list."""
     cache = [*(cache or []), (k, v)]
     K, V = (torch.cat(pieces, dim=-2) for pieces in zip(*cache, strict=True))
     weights = torch.softmax(_causal(torch.einsum("bhqd,bhkd->bhqk", q, K) * q.shape[-1] ** -0.5, q.shape[-2]), dim=-1)

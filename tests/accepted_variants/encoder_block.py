@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 9's exercises. They serve only the tests."""
+"""Other right answers to the exercises of lesson 9."""
 
 import math
 
@@ -121,7 +121,7 @@ class BlockInPlace(_Parts):
 
 
 class FusedAttention(MultiHeadAttention):
-    """torch's own attention with the weights of lesson 8's names. A row that sees nothing gets zeros."""
+    """torch's own attention with lesson 8's parameter names. Fully masked rows become zeros."""
 
     def forward(self, query, key=None, value=None, mask=None):
         weight = torch.cat([self.W_q.weight, self.W_k.weight, self.W_v.weight])
@@ -227,7 +227,7 @@ class StackOfOwnNorms(StackWithSlices):
 class StackWithDropout(StackWithLoop):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, dropout=0.0):
         super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
-        self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(d_model)  # nothing calls the norm
+        self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(d_model)  # the norm is unused
 
     def embed(self, ids):
         return self.dropout(

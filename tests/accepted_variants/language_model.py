@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 12's exercises: what competent people write instead of the solution."""
+"""Other right answers to the exercises of lesson 12, as competent people write them."""
 
 import math
 from collections import Counter
@@ -24,7 +24,7 @@ def ngrams_by_counter(train, test, order, vocab_size, alpha):
 
 
 def ngrams_with_short_contexts(train, test, order, vocab_size, alpha):
-    """The first few tokens of both texts have shorter contexts."""
+    """The first tokens of both texts have shorter contexts."""
     pairs, rows = Counter(), Counter()
     train, test = [int(i) for i in train], [int(i) for i in test]
     for t, token in enumerate(train):
@@ -39,7 +39,7 @@ def ngrams_with_short_contexts(train, test, order, vocab_size, alpha):
 
 
 def ngrams_that_back_off_at_the_start(train, test, order, vocab_size, alpha):
-    """The first few test tokens are predicted by models of lower order, each counted in the whole text."""
+    """Models of lower order, counted in the full text, predict the first test tokens."""
     train, test = [int(i) for i in train], [int(i) for i in test]
 
     def chance(context, token):
@@ -55,7 +55,7 @@ def ngrams_that_back_off_at_the_start(train, test, order, vocab_size, alpha):
 def ngrams_with_tensors(train, test, order, vocab_size, alpha):
     train, test = torch.as_tensor(train), torch.as_tensor(test)
     known, asked = train.unfold(0, order, 1), test.unfold(0, order, 1)
-    same = (asked[:, None] == known[None]).long()  # (places, windows, order)
+    same = (asked[:, None] == known[None]).long()  # (positions, windows, order)
     seen = same.prod(-1).sum(-1).double()
     row = same[..., :-1].prod(-1).sum(-1).double()
     return -((seen + alpha) / (row + alpha * vocab_size)).log().mean().item()
@@ -87,7 +87,7 @@ def loss_by_rows(logits, targets):
 
 
 class GPTWithMaskBuffer(nn.Module):
-    """The mask is made once and sliced, as in nanoGPT."""
+    """The mask is created once and sliced, as in nanoGPT."""
 
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
@@ -122,7 +122,7 @@ class GPTWithDropout(GPTWithMaskBuffer):
 
 
 class GPTWithAnUnusedTable(GPTWithMaskBuffer):
-    """RoPE encodes the positions; a table of positions is there and unused, and so is the initialization of GPT-2."""
+    """RoPE encodes the positions. There is also an unused position table, and the initialization of GPT-2."""
 
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
@@ -132,7 +132,7 @@ class GPTWithAnUnusedTable(GPTWithMaskBuffer):
 
 
 class _OwnBlock(nn.Module):
-    """A block of the learner's own, with the names of lesson 9 and lesson 2's rotation."""
+    """The learner's own block with lesson 9's attribute names and lesson 2's RoPE."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()
@@ -140,9 +140,9 @@ class _OwnBlock(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
 
     def forward(self, x):
-        mha, y, places = self.attention, self.norm1(x), torch.arange(x.shape[1])
+        mha, y, positions = self.attention, self.norm1(x), torch.arange(x.shape[1])
         q, k, v = (W(y).unflatten(-1, (mha.num_heads, -1)).transpose(1, 2) for W in (mha.W_q, mha.W_k, mha.W_v))
-        q, k = apply_rope(q, places, 10.0), apply_rope(k, places, 10.0)
+        q, k = apply_rope(q, positions, 10.0), apply_rope(k, positions, 10.0)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
         x = x + mha.W_o(out)
         return x + self.feed_forward(self.norm2(x))
@@ -158,7 +158,7 @@ class GPTOfOwnBlocks(GPTWithMaskBuffer):
 
 
 class GPTThatChecksItsLength(GPTWithMaskBuffer):
-    """A text that is longer than the block raises, as in nanoGPT."""
+    """A text that is longer than the context raises an error, as in nanoGPT."""
 
     def forward(self, ids):
         if ids.shape[1] > self.block_size:
@@ -179,7 +179,7 @@ def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, gen
 
 
 def generate_by_gumbel(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """The largest of logits plus Gumbel noise is a draw from the softmax."""
+    """The argmax of logits plus Gumbel noise is a sample from the softmax."""
     for _ in range(max_new_tokens):
         logits = model(ids[:, -model.block_size :])[:, -1] / temperature
         if top_k:
@@ -190,7 +190,7 @@ def generate_by_gumbel(model, ids, max_new_tokens, temperature=1.0, top_k=None, 
 
 
 def generate_by_inverse(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """One uniform number for each row, and the place where the mass passes it."""
+    """One uniform number per row, and the id at which the cumulative probability exceeds it."""
     rows = list(ids.split(1))
     for _ in range(max_new_tokens):
         logits = model(torch.cat(rows)[:, -model.block_size :])[:, -1].double() / temperature
@@ -204,7 +204,7 @@ def generate_by_inverse(model, ids, max_new_tokens, temperature=1.0, top_k=None,
 
 
 def induction_by_einsum(vocab_size, max_len):
-    """Values that read the token from the stream at the matching place; two tuples in a tuple."""
+    """The second layer's values read the token at the matching position. Returns a tuple of two tuples."""
     V, M = vocab_size, max_len
     sizes = (V, M, V, V)
     token, position, before, answer = torch.eye(sum(sizes)).split(sizes)  # (n, C) each
@@ -215,8 +215,8 @@ def induction_by_einsum(vocab_size, max_len):
     return (first, (400 * token, keys, answer.T @ token))
 
 
-def induction_without_place_zero_written(vocab_size, max_len):
-    """The first layer takes away at place 0 what its head wrote there: its value reads the place too."""
+def induction_avoiding_position_zero(vocab_size, max_len):
+    """The second layer's keys lower the scores of position 0, which has no previous token."""
     V, M = vocab_size, max_len
     C = 3 * V + M
     q1, k1, v1 = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
@@ -232,7 +232,7 @@ def induction_without_place_zero_written(vocab_size, max_len):
 
 
 def induction_with_angles(vocab_size, max_len):
-    """The token before by angles on a circle instead of one-hot places."""
+    """The first layer finds the previous token by angles on a circle instead of one-hot positions."""
     V, M = vocab_size, max_len
     C = 3 * V + M
     angle = 2 * torch.pi * torch.arange(M) / (M + 1)
@@ -264,5 +264,5 @@ VARIANTS = {
     ),
     "GPT": (GPTWithDropout, GPTWithAnUnusedTable, GPTOfOwnBlocks, GPTThatChecksItsLength),
     "generate": (generate_by_cat, generate_by_gumbel, generate_by_inverse),
-    "induction_head": (induction_by_einsum, induction_without_place_zero_written, induction_with_angles),
+    "induction_head": (induction_by_einsum, induction_avoiding_position_zero, induction_with_angles),
 }

@@ -1,4 +1,4 @@
-"""Right answers of lesson 5 in other styles: each must pass on every seed."""
+"""Other right answers to the exercises of lesson 5."""
 
 import math
 

@@ -43,7 +43,7 @@ def merge_by_flatten(x):
 
 
 class _Four(nn.Module):
-    """The constructor, and a hook for what forward does."""
+    """Defines the constructor and forward, which calls the method `run` of a subclass."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()
@@ -60,7 +60,7 @@ class _Four(nn.Module):
 
 
 class SumOfHeads(_Four):
-    """Each head through its own columns of W_o, and the sum."""
+    """Applies each head's columns of W_o to its output and adds the results."""
 
     def run(self, query, key, value, mask):
         Q, K, V = (
@@ -86,7 +86,7 @@ class FoldedIntoBatch(_Four):
 
 
 def weights_in_log_space(Q, K, mask):
-    """In float32 they are off by up to 5e-4 where scores are near 10,000, and by nothing in float64."""
+    """Their error is up to 5e-4 in float32 for scores near 10,000, and negligible in float64."""
     scores = Q @ K.mT / Q.shape[-1] ** 0.5
     if mask is None:
         return scores.log_softmax(-1).exp()
@@ -102,7 +102,7 @@ class InLogSpace(_Four):
 
 
 class ScaledQueries(nn.Module):
-    """Layers in another order, a dropout of nothing, a scale buffer, F.linear."""
+    """Layers in another order, dropout with probability 0, the scale as a buffer, and F.linear."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()

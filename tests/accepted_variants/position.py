@@ -1,21 +1,21 @@
-"""Right answers of lesson 2 in other styles: each must pass on every seed."""
+"""Other right answers to the exercises of lesson 2."""
 
 import math
 
 import torch
 
 
-def gap_matrix(f, x, perm):
+def error_by_matrix(f, x, perm):
     shuffle = torch.eye(len(x), dtype=x.dtype)[perm]
     return float((f(shuffle @ x) - shuffle @ f(x)).abs().max())
 
 
-def gap_infinity_norm(f, x, perm):
+def error_by_infinity_norm(f, x, perm):
     with torch.no_grad():
         return float(torch.linalg.vector_norm(f(x[perm]) - f(x)[perm], ord=math.inf))
 
 
-def gap_numpy(f, x, perm):
+def error_by_numpy(f, x, perm):
     a, b = f(x[perm]).detach().numpy(), f(x).detach().numpy()[perm.numpy()]
     return float(abs(a - b).max())
 
@@ -98,19 +98,19 @@ def shift_matrix_exp(offset, d_model):
     return torch.linalg.matrix_exp(torch.block_diag(*generators))
 
 
-def _turn(x, positions, base):
+def _rotate(x, positions, base):
     D = x.shape[-1]
     angles = positions[:, None].double() * base ** (-torch.arange(0, D, 2).double() / D)
     return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 
-def rotate_complex(x, positions, base=10000.0):
-    c, s = _turn(x, positions, base)
+def rope_complex(x, positions, base=10000.0):
+    c, s = _rotate(x, positions, base)
     z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
     return torch.view_as_real(z * torch.complex(c, s)).flatten(-2)
 
 
-def rotate_float32_tables(x, positions, base=10000.0):
+def rope_float32_tables(x, positions, base=10000.0):
     D = x.shape[-1]
     angles = positions[:, None] / base ** (torch.arange(0, D, 2) / D)
     cos, sin = angles.cos().repeat_interleave(2, dim=-1), angles.sin().repeat_interleave(2, dim=-1)
@@ -118,14 +118,14 @@ def rotate_float32_tables(x, positions, base=10000.0):
     return x * cos + crossed * sin
 
 
-def rotate_matrices(x, positions, base=10000.0):
-    c, s = _turn(x, positions, base)
+def rope_matrices(x, positions, base=10000.0):
+    c, s = _rotate(x, positions, base)
     R = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)  # (T, D/2, 2, 2)
     return torch.einsum("tiab,...tib->...tia", R, x.unflatten(-1, (-1, 2))).flatten(-2)
 
 
 VARIANTS = {
-    "equivariance_error": (gap_matrix, gap_infinity_norm, gap_numpy),
+    "equivariance_error": (error_by_matrix, error_by_infinity_norm, error_by_numpy),
     "sinusoidal_positions": (positions_loops, positions_phase, positions_powers),
     "add_positions": (add_index, add_rows, add_select),
     "fixed_position_layer": (
@@ -138,5 +138,5 @@ VARIANTS = {
         shift_from_table,
         shift_matrix_exp,
     ),
-    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_matrices),
+    "apply_rope": (rope_complex, rope_float32_tables, rope_matrices),
 }

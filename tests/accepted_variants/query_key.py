@@ -1,4 +1,4 @@
-"""Right answers of lesson 3 in other styles: each must pass on every seed."""
+"""Other right answers to the exercises of lesson 3."""
 
 import math
 

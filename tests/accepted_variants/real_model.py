@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 13's exercises. They serve only the tests."""
+"""Other right answers to the exercises of lesson 13."""
 
 import re
 
@@ -37,7 +37,7 @@ def renamed_by_pattern(state_dict):
 
 
 def renamed_copies(state_dict):
-    """Copies, in another order, so that the result shares no memory with the file."""
+    """Copies in another order, so that the result shares no memory with the file."""
     return {name: tensor.clone() for name, tensor in reversed(renamed_by_pattern(state_dict).items())}
 
 
@@ -121,7 +121,7 @@ def searched_with_a_guard_on_each_length(query, keys, values, k):
 
 def vectors_with_table(encode, ids, pad_id):
     mask = ids.ne(pad_id)
-    both = mask[:, None, :, None] & mask[:, None, None, :]  # padding looks at nothing, too
+    both = mask[:, None, :, None] & mask[:, None, None, :]  # padding attends to nothing either
     x = encode(ids, mask=both)
     return x.masked_fill(~mask[..., None], 0).sum(1) / mask.sum(1, keepdim=True)
 

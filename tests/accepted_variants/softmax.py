@@ -6,12 +6,12 @@ import torch
 import torch.nn.functional as F
 
 
-def soft_through_log(x, dim=-1):
+def softmax_through_log(x, dim=-1):
     m = torch.max(x, dim=dim, keepdim=True)[0]
     return torch.exp(x - (m + torch.log(torch.sum(torch.exp(x - m), dim=dim, keepdim=True))))
 
 
-def soft_by_loop(x, dim=-1):
+def softmax_by_loop(x, dim=-1):
     turned = x.movedim(dim, -1)
     rows = []
     for row in turned.reshape(-1, turned.shape[-1]):
@@ -21,7 +21,7 @@ def soft_by_loop(x, dim=-1):
     return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
 
 
-def soft_in_double(x, dim=-1):
+def softmax_in_double(x, dim=-1):
     wide = x.double()
     e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
     return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
@@ -44,30 +44,30 @@ def above_zero(temperature):
         raise ValueError(f"{temperature} is no temperature")
 
 
-def warm_inverse(x, temperature):
+def temperature_inverse(x, temperature):
     if not 0 < temperature < math.inf:
         raise ValueError("no temperature", temperature)
     return (x * (1 / temperature)).softmax(-1)
 
 
-def warm_shifted_first(x, temperature):
+def temperature_after_shift(x, temperature):
     above_zero(temperature)
     e = torch.exp((x - x.max(dim=-1, keepdim=True).values) / temperature)
     return torch.einsum("...i,...->...i", e, 1 / e.sum(-1))
 
 
-def warm_log(x, temperature):
+def temperature_through_log(x, temperature):
     above_zero(temperature)
     return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
 
 
-def log_by_max_values(x, dim=-1):
+def log_softmax_by_max_values(x, dim=-1):
     m = x.max(dim, keepdim=True).values.detach()
     total = torch.exp(x - m).sum(dim, keepdim=True)
     return x - m - torch.log(total)
 
 
-def log_by_loop(x, dim=-1):
+def log_softmax_by_loop(x, dim=-1):
     turned = x.movedim(dim, -1)
     rows = []
     for row in turned.reshape(-1, turned.shape[-1]):
@@ -77,7 +77,7 @@ def log_by_loop(x, dim=-1):
     return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
 
 
-def log_with_log1p(x, dim=-1):
+def log_softmax_with_log1p(x, dim=-1):
     m = x.amax(dim=dim, keepdim=True)
     return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
 
@@ -101,12 +101,12 @@ def loss_flat_selected(logits, targets, ignore_index=-100):
     return log_p[range(len(index)), targets[index]].neg().mean()
 
 
-def back_by_table(p, grad):
+def backward_by_table(p, grad):
     J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
     return (J @ grad.unsqueeze(-1)).squeeze(-1)
 
 
-def back_by_loops(p, grad):
+def backward_by_loops(p, grad):
     out = []
     for row, g in zip(p.reshape(-1, p.shape[-1]), grad.reshape(-1, p.shape[-1]), strict=True):
         n = len(row)
@@ -115,28 +115,28 @@ def back_by_loops(p, grad):
     return torch.stack(out).reshape(p.shape)
 
 
-def back_by_pairs(p, grad):
+def backward_by_pairs(p, grad):
     differences = grad.unsqueeze(-1) - grad.unsqueeze(-2)
     return p * (differences * p.unsqueeze(-2)).sum(-1)
 
 
-def ceb_by_one_hot(logits, targets):
+def loss_backward_by_one_hot(logits, targets):
     truth = F.one_hot(targets, logits.shape[-1]).to(logits.dtype)
     return (torch.softmax(logits, -1) - truth) / targets.numel()
 
 
-def ceb_flat(logits, targets):
+def loss_backward_flat(logits, targets):
     p = torch.log_softmax(logits.reshape(-1, logits.shape[-1]), dim=-1).exp()
     p[torch.arange(len(p)), targets.reshape(-1)] -= 1
     return (p / len(p)).reshape(logits.shape)
 
 
-def ceb_by_eye(logits, targets):
+def loss_backward_by_eye(logits, targets):
     count = math.prod(targets.shape)
     return (logits.softmax(-1) - torch.eye(logits.shape[-1], dtype=logits.dtype)[targets]).div(count)
 
 
-def stream_mean_moved(score_blocks, value_blocks):
+def online_with_running_mean(score_blocks, value_blocks):
     log_total, mean = None, None
     for s, v in zip(score_blocks, value_blocks, strict=True):
         block_log = torch.logsumexp(s, dim=-1, keepdim=True)
@@ -150,7 +150,7 @@ def stream_mean_moved(score_blocks, value_blocks):
     return mean
 
 
-def stream_score_by_score(score_blocks, value_blocks):
+def online_score_by_score(score_blocks, value_blocks):
     m = l = o = None
     for s, v in zip(score_blocks, value_blocks, strict=True):
         for i in range(s.shape[-1]):
@@ -165,7 +165,7 @@ def stream_score_by_score(score_blocks, value_blocks):
     return o / l
 
 
-def stream_from_the_end(score_blocks, value_blocks):
+def online_from_the_end(score_blocks, value_blocks):
     assert all(s.shape[-1] == v.shape[-2] for s, v in zip(score_blocks, value_blocks, strict=True))
     m, l, o = torch.tensor(-1e30, dtype=score_blocks[0].dtype), 0, 0
     for s, v in reversed(list(zip(score_blocks, value_blocks, strict=True))):
@@ -179,30 +179,30 @@ def stream_from_the_end(score_blocks, value_blocks):
 
 VARIANTS = {
     "softmax": (
-        soft_through_log,
-        soft_by_loop,
+        softmax_through_log,
+        softmax_by_loop,
         lambda x, dim=-1: F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim),
-        soft_in_double,
+        softmax_in_double,
     ),
     "fixed_head_weights": (
         heads_by_broadcasting,
         heads_by_torch,
         lambda q, k: torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp(),
     ),
-    "softmax_with_temperature": (warm_inverse, warm_shifted_first, warm_log),
+    "softmax_with_temperature": (temperature_inverse, temperature_after_shift, temperature_through_log),
     "entropy": (
         lambda p: -(p * torch.log(p + 1e-12)).sum(dim=-1),
         lambda p: -(p * p.log()).nan_to_num(0.0).sum(-1),
         lambda p: torch.distributions.Categorical(probs=p).entropy(),
     ),
-    "log_softmax": (log_by_max_values, log_by_loop, log_with_log1p),
+    "log_softmax": (log_softmax_by_max_values, log_softmax_by_loop, log_softmax_with_log1p),
     "cross_entropy": (loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
     "softmax_backward": (
-        back_by_table,
-        back_by_loops,
-        back_by_pairs,
-        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum is no autograd
+        backward_by_table,
+        backward_by_loops,
+        backward_by_pairs,
+        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum does not use autograd
     ),
-    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_eye),
-    "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end),
+    "cross_entropy_backward": (loss_backward_by_one_hot, loss_backward_flat, loss_backward_by_eye),
+    "online_softmax": (online_with_running_mean, online_score_by_score, online_from_the_end),
 }

@@ -1,14 +1,14 @@
-"""Other accepted variants of lesson 0's answers: they must pass on every seed."""
+"""Other right answers to the exercises of lesson 0."""
 
 import torch
 
 
-def table_with_expand(a, b):
+def outer_sum_with_expand(a, b):
     shape = (*a.shape, b.shape[-1])
     return a.unsqueeze(-1).expand(shape) + b.unsqueeze(-2).expand(shape)
 
 
-def table_with_loops(a, b):
+def outer_sum_with_loops(a, b):
     rows = [torch.stack([a[..., i] + b[..., j] for j in range(b.shape[-1])], dim=-1) for i in range(a.shape[-1])]
     return torch.stack(rows, dim=-2)
 
@@ -18,18 +18,18 @@ def center_with_matrix(x):
     return x @ (torch.eye(n, dtype=x.dtype) - torch.full((n, n), 1.0 / n, dtype=x.dtype))
 
 
-def blank_with_product(x):
+def zero_with_product(x):
     keep = torch.ones(x.shape[-2], 1, dtype=x.dtype)
     keep[0] = 0
     return x * keep
 
 
-def pick_with_one_hot(x, index):
+def gather_with_one_hot(x, index):
     hot = torch.nn.functional.one_hot(index, x.shape[-1]).to(x.dtype)
     return (x * hot).sum(dim=-1)
 
 
-def pick_with_loop(x, index):
+def gather_with_loop(x, index):
     rows, indices = x.reshape(-1, x.shape[-1]), index.reshape(-1).tolist()
     return torch.stack([row[i] for row, i in zip(rows, indices, strict=True)]).reshape(index.shape)
 
@@ -54,7 +54,7 @@ def gradient_with_loop(x, g):
 
 VARIANTS = {
     "twice": (lambda x: torch.mul(x, 2.0), lambda x: torch.stack([x, x]).sum(dim=0), lambda x: x - (-x)),
-    "outer_sum": (lambda a, b: a[..., :, None] + b[..., None, :], table_with_expand, table_with_loops),
+    "outer_sum": (lambda a, b: a[..., :, None] + b[..., None, :], outer_sum_with_expand, outer_sum_with_loops),
     "center_rows": (
         lambda x: x - x.mean(-1).unsqueeze(-1),
         lambda x: x - x.sum(-1, keepdim=True) / x.shape[-1],
@@ -67,7 +67,7 @@ VARIANTS = {
     ),
     "zero_first_token": (
         lambda x: torch.cat([torch.zeros_like(x[..., :1, :]), x[..., 1:, :]], dim=-2),
-        blank_with_product,
+        zero_with_product,
         lambda x: x.index_fill(-2, torch.tensor([0]), 0.0),
     ),
     "fraction_above": (
@@ -76,9 +76,9 @@ VARIANTS = {
         lambda x, threshold: (x > threshold).double().mean(dim=-1).to(x.dtype),
     ),
     "gather_per_row": (
-        pick_with_one_hot,
+        gather_with_one_hot,
         lambda x, index: torch.take_along_dim(x, index[..., None], dim=-1)[..., 0],
-        pick_with_loop,
+        gather_with_loop,
     ),
     "gradient_by_hand": (gradient_with_jacobian, gradient_column_by_column, gradient_with_loop),
 }

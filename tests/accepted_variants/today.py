@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 14's exercises. They serve only the tests."""
+"""Other right answers to the exercises of lesson 14."""
 
 import copy
 import math
@@ -139,7 +139,7 @@ class Norm(nn.Module):
 
 
 class Plain(nn.Module):
-    """Written out, with attention by hand."""
+    """Written out in full, with the attention computed by hand."""
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
         super().__init__()
@@ -158,15 +158,15 @@ class Plain(nn.Module):
 
     def heads(self, x, mask):
         B, T, _ = x.shape
-        places = torch.arange(T)
-        q = self.turn(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), places)
-        k = self.turn(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), places)
+        positions = torch.arange(T)
+        q = self.rotate(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), positions)
+        k = self.rotate(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), positions)
         v = self.W_v(x).view(B, T, self.G, self.d).transpose(1, 2)
         k, v = (z.repeat_interleave(self.H // self.G, dim=1) for z in (k, v))
         return self.attend(q, k, v, mask).transpose(1, 2).reshape(B, T, self.H * self.d)
 
-    def turn(self, x, places):
-        return as_published(x, places, self.base)
+    def rotate(self, x, positions):
+        return as_published(x, positions, self.base)
 
     def attend(self, q, k, v, mask):
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
@@ -185,25 +185,25 @@ class WithBlocks(Plain):
     def attend(self, q, k, v, mask):
         return attention(q, k, v, mask)[0]
 
-    def turn(self, x, places):
-        return by_lesson_2(x, places, self.base)
+    def rotate(self, x, positions):
+        return by_lesson_2(x, positions, self.base)
 
 
-class WithLaterPlaces(Plain):
-    """Scores know distances alone, so the first place may be any."""
+class WithLaterPositions(Plain):
+    """Positions may start at any number, because scores depend only on distances."""
 
-    def turn(self, x, places):
-        return by_complex_numbers(x, places + 1, self.base)
+    def rotate(self, x, positions):
+        return by_complex_numbers(x, positions + 1, self.base)
 
 
 class WithGroupsOfQueries(Plain):
-    """The queries of a group as an axis of their own: nothing is repeated."""
+    """The queries of a group have an axis of their own, so that keys and values are not repeated."""
 
     def heads(self, x, mask):
         B, T, _ = x.shape
-        places = torch.arange(T)
-        q = by_roll(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), places, self.base)
-        k = by_roll(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), places, self.base)
+        positions = torch.arange(T)
+        q = by_roll(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), positions, self.base)
+        k = by_roll(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), positions, self.base)
         v = self.W_v(x).view(B, T, self.G, self.d).transpose(1, 2)
         scores = torch.einsum("bgntd,bgsd->bgnts", q.unflatten(1, (self.G, -1)), k) * self.d**-0.5
         mask = mask.expand(B, self.H, T, T).unflatten(1, (self.G, -1))
@@ -212,7 +212,7 @@ class WithGroupsOfQueries(Plain):
 
 
 class WithAWeightTable(Plain):
-    """A table of angles that is no part of the state."""
+    """The sines and cosines are buffers that are not part of the state dictionary."""
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6, longest=128):
         super().__init__(d_model, num_heads, num_kv_heads, d_ff, base, eps)
@@ -221,9 +221,9 @@ class WithAWeightTable(Plain):
         self.register_buffer("cos", angles.cos().float(), persistent=False)
         self.register_buffer("sin", angles.sin().float(), persistent=False)
 
-    def turn(self, x, places):
+    def rotate(self, x, positions):
         a, b = x.chunk(2, dim=-1)
-        cos, sin = self.cos[: len(places)].to(x.dtype), self.sin[: len(places)].to(x.dtype)
+        cos, sin = self.cos[: len(positions)].to(x.dtype), self.sin[: len(positions)].to(x.dtype)
         return x * cos + torch.cat([-b, a], dim=-1) * sin
 
 
@@ -368,7 +368,7 @@ def train_by_sorting(text, num_merges):
 
 
 def train_with_numbers(text, num_merges):
-    """Tokens as numbers, as in many implementations; equal bytes have one number."""
+    """Tokens are ids, as in many implementations. Tokens with equal bytes share an id."""
     vocab = [bytes([i]) for i in range(256)]
     number_of = {token: i for i, token in enumerate(vocab)}
     pieces = [list(piece.encode()) for piece in re.findall(r" ?\S+|\s", text)]
@@ -393,7 +393,7 @@ def train_with_numbers(text, num_merges):
 
 
 def encode_by_rank(text, merges):
-    """The pair of lowest rank first, as GPT-2's code does."""
+    """Merges the pair of lowest rank first, as in GPT-2's code."""
     ranks, found = {pair: rank for rank, pair in enumerate(merges)}, []
     for tokens in _cut(text):
         while len(tokens) > 1:
@@ -429,7 +429,7 @@ def encode_in_place(text, merges):
     return out
 
 
-class Thin(nn.Module):
+class MyLoRA(nn.Module):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__()
         self.linear, self.rank, self.alpha = linear, rank, alpha
@@ -454,7 +454,7 @@ class Thin(nn.Module):
         return new
 
 
-class ThinNormal(Thin):
+class LoRANormal(MyLoRA):
     def start(self):
         nn.init.normal_(self.A, std=0.02)
 
@@ -462,22 +462,22 @@ class ThinNormal(Thin):
         return self.linear(x) + self.alpha / self.rank * F.linear(F.linear(x, self.A), self.B)
 
 
-class ThinByWeight(Thin):
-    """The difference as a matrix, in every call."""
+class LoRAByWeight(MyLoRA):
+    """Computes B @ A as a matrix in every call."""
 
     def forward(self, x):
         weight = self.linear.weight + self.alpha / self.rank * (self.B @ self.A)
         return F.linear(x, weight, self.linear.bias)
 
 
-class ThinByCopy(Thin):
+class LoRAByCopy(MyLoRA):
     def merged(self):
         new = copy.deepcopy(self.linear)
         new.weight = nn.Parameter(self.linear.weight + self.alpha / self.rank * self.B.detach() @ self.A.detach())
         return new
 
 
-class ThinByState(Thin):
+class LoRAByState(MyLoRA):
     @torch.no_grad()
     def merged(self):
         state = {name: tensor.clone() for name, tensor in self.linear.state_dict().items()}
@@ -487,8 +487,8 @@ class ThinByState(Thin):
         return new
 
 
-class ThinByTheIdentity(Thin):
-    """The merged weight read off the outputs for unit vectors."""
+class LoRAByTheIdentity(MyLoRA):
+    """Computes the merged weight from the outputs for unit vectors."""
 
     @torch.no_grad()
     def merged(self):
@@ -504,10 +504,10 @@ VARIANTS = {
     "SwiGLU": (GatedInOneProduct, GatedByExp, GatedByTokens, GatedWithDropout),
     "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2),
     "interleaved_to_half_split": (by_view, by_index, by_matrix),
-    "LlamaBlock": (WithBlocks, WithLaterPlaces, WithGroupsOfQueries, WithAWeightTable, HeadByHead),
+    "LlamaBlock": (WithBlocks, WithLaterPositions, WithGroupsOfQueries, WithAWeightTable, HeadByHead),
     "rename_llama": (by_replacing, by_counting, by_parts),
     "sliding_window_mask": (by_triangles, by_causal_mask, by_lists),
     "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers),
     "encode_bpe": (encode_by_rank, encode_with_memory, encode_in_place),
-    "LoRA": (ThinNormal, ThinByWeight, ThinByCopy, ThinByState, ThinByTheIdentity),
+    "LoRA": (LoRANormal, LoRAByWeight, LoRAByCopy, LoRAByState, LoRAByTheIdentity),
 }

@@ -1,4 +1,4 @@
-"""Lesson 1: other right answers."""
+"""Other right answers to the exercises of lesson 1."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from helpers.blocks import tokenize as _tokens
 
 
-def _all(sentences):
+def _all_tokens(sentences):
     return [token for sentence in sentences for token in _tokens(sentence)]
 
 
@@ -64,7 +64,7 @@ def cosine_where(a, b):
     return torch.where(lengths == 0, torch.zeros_like(lengths), (a @ b.T) / lengths.masked_fill(lengths == 0, 1.0))
 
 
-def forces_together(center, context, negatives):
+def gradients_together(center, context, negatives):
     others = torch.cat((context[None], negatives))
     error = torch.sigmoid(others @ center)
     error[0] -= 1
@@ -72,14 +72,14 @@ def forces_together(center, context, negatives):
     return error @ others, d_others[0], d_others[1:]
 
 
-def forces_softplus(center, context, negatives):
-    """The sigmoid as a derivative that is known by heart: exp(log sigmoid)."""
+def gradients_softplus(center, context, negatives):
+    """Uses that the sigmoid is the derivative of softplus, and computes it as exp(log sigmoid)."""
     lack = F.logsigmoid(-(center @ context)).exp()
     excess = F.logsigmoid(negatives @ center).exp().unsqueeze(1)
     return (negatives.T @ excess).squeeze(1) - lack * context, -lack * center, excess * center.unsqueeze(0)
 
 
-def forces_tanh(center, context, negatives):
+def gradients_tanh(center, context, negatives):
     half = torch.tanh((center @ context) / 2) / 2 - 0.5
     push = torch.tanh(negatives @ center / 2) / 2 + 0.5
     return half * context + (push[:, None] * negatives).sum(0), half * center, torch.outer(push, center)
@@ -186,7 +186,7 @@ VARIANTS = {
     "build_vocab": (
         vocab_set,
         vocab_joined,
-        lambda sentences: {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all(sentences))))},
+        lambda sentences: {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all_tokens(sentences))))},
     ),
     "encode": (
         lambda sentence, vocab: torch.LongTensor([vocab[token] for token in _tokens(sentence)]),
@@ -208,7 +208,7 @@ VARIANTS = {
         cosine_where,
         lambda a, b: a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T,
     ),
-    "negative_sampling_gradients": (forces_together, forces_softplus, forces_tanh),
+    "negative_sampling_gradients": (gradients_together, gradients_softplus, gradients_tanh),
     "fixed_neighbors": (neighbors_normalize, neighbors_library, neighbors_loop),
     "skipgram_pairs": (pairs_offsets, pairs_mask, pairs_permutations),
     "negative_sampling_loss": (loss_softplus, loss_with_logits, loss_logaddexp),

@@ -1,4 +1,4 @@
-"""Other accepted variants of lesson 11's exercises: what competent people write instead of the solution."""
+"""Other right answers to the exercises of lesson 11, as competent people write them."""
 
 import collections
 import itertools
@@ -21,7 +21,7 @@ def batch_by_pad_sequence(pairs, pad_id, bos_id, eos_id):
 
 
 def batch_by_shift(pairs, pad_id, bos_id, eos_id):
-    """One framed target, cut at both ends: where padding follows, tgt_in holds eos, which nobody hears."""
+    """Slices one tensor for both targets. Then tgt_in contains eos before padding, which changes no loss."""
     framed = [[bos_id, *t, eos_id] for _, t in pairs]
     width = max(map(len, framed))
     tgt = torch.tensor([row + [pad_id] * (width - len(row)) for row in framed])

@@ -87,7 +87,7 @@ def attention_by_rows(Q, K, V, mask=None):
 
 
 class _Head(nn.Module):
-    """A head whose way of attending can be replaced."""
+    """A head in which subclasses replace the attention function."""
 
     def __init__(self, d_model, d_head):
         super().__init__()

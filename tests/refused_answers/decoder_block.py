@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 10 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 10 that are not among its key's known mistakes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,11 +20,11 @@ T = "T = tgt.shape[1] -> T = tgt.shape[1]\n        {}"
 
 
 def padding(seen):
-    """Padding of the source that is told in another way, where it is read and where it is attended to."""
+    """Edits that compute the mask of the source's padding in another way, for the encoder and for cross-attention."""
     return f"self.encoder(src, real) -> self.encoder(src, {seen})", SEEN.format("causal", seen)
 
 
-# How a block changes a mask m, where m is given.
+# How a block changes a mask m, if there is one.
 OF_SELF = [
     "None if self.training else m",
     "m & m.mT if m.dim() == 4 and m.shape[2] == 1 else m",
@@ -68,7 +68,7 @@ REFUSED = {
         (SEEN.format("causal", ALONE),),
         (SEEN.format("causal", "None if self.training else real"),),
         (CAUSAL.format("None if self.training else causal_mask(T)"),),
-        (CAUSAL.format("causal_mask(T) & (tgt != 0)[:, None, None]"),),  # padding of the target, as if its id were 0
+        (CAUSAL.format("causal_mask(T) & (tgt != 0)[:, None, None]"),),  # as if the padding's id were 0
         (CAUSAL.format(FIRST.format("causal_mask(T)") + "[:T, :T]"),),
         (f"torch.arange(T, device=tgt.device) -> {FIRST.format('torch.arange(T)')}[:T]",),
         (T.format("n = (src != self.pad_id)[0].sum()\n        memory, src = memory[:, :n], src[:, :n]"),),
@@ -126,13 +126,13 @@ REFUSED = {
 
 LAYER, EMBEDDING = "nn.Linear(d_model, tgt_vocab", "nn.Embedding(tgt_vocab, d_model"
 BLOCKS = "nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))"
-MADE = f"{LAYER}) -> {LAYER})\n        {{}}"  # and once all parts are made
+MADE = f"{LAYER}) -> {LAYER})\n        {{}}"  # adds a line after the last layer of __init__
 NO_RAW_DICTIONARY = "not: lacks", "not: {"
 RETURNED, JOINED = "return out, (k, v) -> return {}", "{0} = torch.cat([cache[{1}], {0}], dim={2})"
 
 
 def cache_in_one_room(q, k, v, cache):
-    """Keys and values are written into one tensor that is handed from call to call."""
+    """Writes keys and values into one tensor that is passed from call to call."""
     room, filled = cache if cache is not None else (k.new_zeros(2, *k.shape[:2], 99, k.shape[-1]), 0)
     end = filled + k.shape[-2]
     room[:, :, :, filled:end] = torch.stack([k, v]).detach()
@@ -152,7 +152,7 @@ def all_again_in_another_thread(q, k, v, cache):
         return pool.submit(computed).result(), cache
 
 
-TOLD = {
+EXPLAINED = {
     "DecoderBlock": [
         (
             "memory_mask=None): -> memory_mask=None):\n        memory = self.__dict__.setdefault('kept', memory)",

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 9 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 9 that are not among its key's known mistakes."""
 
 import torch
 
@@ -78,7 +78,7 @@ LIBRARY_NORMS = [
     "F.rms_norm(x - mean, x.shape[-1:], eps=eps) * gamma + beta",
 ]
 
-TOLD = {
+EXPLAINED = {
     "layer_norm": [(f"return {NORMED} -> return {norm}", "forbidden_call") for norm in LIBRARY_NORMS],
     "fixed_block": [("attention(norm1(x), mask=mask) -> attention(norm1(x), mask)", "pass the mask by name")],
     "Encoder": [

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 12 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 12 that are not among its key's known mistakes."""
 
 LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
 TRAINED, ASKED = "context = tuple(train[t - order + 1 : t])", "context = tuple(test[t - order + 1 : t])"
@@ -49,7 +49,7 @@ BLOCKS = "nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in ra
 MASK = "causal_mask(ids.shape[1]).to(ids.device)"
 UNEMBED = "nn.Linear(d_model, vocab_size)"
 
-TOLD = {
+EXPLAINED = {
     "get_batch": [
         (
             f"{BATCH} -> data[positions].float(), data[positions + 1]",

@@ -1,4 +1,4 @@
-"""Wrong answers of lesson 5 without a name of their own: each must be refused on every seed."""
+"""Wrong answers to the exercises of lesson 5 that are not among its key's known mistakes."""
 
 import torch
 
@@ -6,7 +6,7 @@ MASKED, UNCUT = "mask_scores(scores, mask)", "torch.where(mask, weights, 0.0) ->
 PEAK = "scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)"
 WEIGHTS = "masked_softmax(scores, causal_mask(Q.shape[-2]).to(Q.device))"
 
-LAYOUTS = [  # a mask's first axis taken for the sentences
+LAYOUTS = [  # the first axis of a mask taken for the batch
     "mask[:, None, None] if mask.dim() == 2 and scores.dim() == 4 and len(mask) == len(scores) else mask",
     "mask[:, None] if mask.dim() == 3 and scores.dim() == 4 else mask",
 ]
@@ -45,7 +45,7 @@ REFUSED = {
             for fill in (-1e4, -1000.0)
         ),
         *(
-            (f"/ Q.shape[-1] ** 0.5 -> / {root}",)  # roots of four alone
+            (f"/ Q.shape[-1] ** 0.5 -> / {root}",)  # right for d_k = 4 only
             for root in ("(Q.shape[-1] / 2)", "2", "math.isqrt(Q.shape[-1])", "math.log2(Q.shape[-1])")
         ),
         (f"{WEIGHTS} -> torch.softmax(scores.tril().masked_fill(scores.tril() == 0, -torch.inf), dim=-1)",),
@@ -68,7 +68,7 @@ def by_slopes(f, x):
     return bool((jacobian.triu(1) > 1e-6).any())
 
 
-TOLD = {
+EXPLAINED = {
     **{name: [(edit.format(kind), " bool") for kind in ("float", "int", "long")] for name, edit in AS_NUMBERS.items()},
     "mask_scores": [
         (f"{REPLACED} -> scores - 1e9 * ~mask", "large_number_added", 0),

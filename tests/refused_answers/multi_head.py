@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 8 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 8 that are not among its key's known mistakes."""
 
 import torch
 
@@ -13,7 +13,7 @@ PADDED_QUERIES = (
 )
 
 GIVEN = "mask is not None and mask.dim()"
-LAYOUTS = [  # a mask's first axis taken for the sentences, and masks that are left out
+LAYOUTS = [  # the first axis of a mask taken for the batch, and masks that are ignored
     f"mask[:, None, None] if {GIVEN} == 2 and len(mask) == len(Q) else mask",
     BY_SENTENCE,
     f"None if {GIVEN} == 1 else mask",
@@ -79,7 +79,7 @@ def in_one_buffer(x, num_heads):
     return KEPT.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
 
 
-TOLD = {
+EXPLAINED = {
     "split_heads": [
         (in_one_buffer, "compared after the second"),
         (

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 2 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 2 that are not among its key's known mistakes."""
 
 REFUSED = {
     "equivariance_error": [

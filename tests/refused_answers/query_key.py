@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 3 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 3 that are not among its key's known mistakes."""
 
 REFUSED = {
     "hard_lookup": [
@@ -40,7 +40,7 @@ REFUSED = {
 
 DOTS, BOTH = "Q @ K.transpose(-2, -1)", "return W_q, W_k -> return {}"
 
-TOLD = {
+EXPLAINED = {
     "fixed_self_scores": [
         (f"{DOTS} -> Q @ K.T", "all_axes_reversed"),
         (f"{DOTS} -> Q @ K.transpose(0, 1)", "first_two_axes"),
@@ -56,7 +56,7 @@ TOLD = {
     ],
     "attention_edges": [
         ("sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, reverse=True)",),
-        # As a sort that shuffles equal weights: told of ties, and not of words that occur twice.
+        # Like a sort that reorders equal weights. The message must name ties, not repeated words.
         ("enumerate(row)] -> sorted(enumerate(row), key=lambda at: at[0] % 3)]", "✗ ties by position", "✓ values"),
     ],
 }

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 13 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 13 that are not among its key's known mistakes."""
 
 NORM = "return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)"
 BY_VALUE = "[(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]"

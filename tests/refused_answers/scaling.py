@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 4 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 4 that are not among its key's known mistakes."""
 
 JACOBIAN = "return torch.diag_embed(p) - outer"
 DIFFERENCES = """return softmax_jacobian(p) @ K / divisor -> steps = torch.eye(len(q), dtype=q.dtype) * 1e-2
@@ -21,7 +21,7 @@ REFUSED = {
     "head_scores": [("return scaled_scores(q, k) -> return scaled_scores(q, k).squeeze()",)],
 }
 
-TOLD = {
+EXPLAINED = {
     "weights_jacobian": [
         (
             "return softmax_jacobian(p) @ K / divisor"

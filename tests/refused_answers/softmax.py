@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 6 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 6 that are not among its key's known mistakes."""
 
 import functools
 
@@ -15,9 +15,9 @@ HIGHEST = "torch.maximum(top, scores.amax(dim=-1, keepdim=True))"
 REFUSED = {
     "softmax": [
         (f"torch.exp({SHIFT}) -> torch.exp({SHIFT}) + 1e-10",),
-        (f"{SHIFT} -> ({SHIFT}).clamp_min(-20)",),  # a far score gets 2e-9
+        (f"{SHIFT} -> ({SHIFT}).clamp_min(-20)",),  # a much smaller score gets 2e-9
         (f"{SHIFT} -> ({SHIFT}).clamp_min(-50)",),
-        ("e = torch.exp( -> x = x.clamp_min(-20)\n    e = torch.exp(",),  # and a blocked entry
+        ("e = torch.exp( -> x = x.clamp_min(-20)\n    e = torch.exp(",),  # and so does a masked entry
         ("e = torch.exp( -> x = torch.where(x.isinf(), torch.zeros_like(x), x)\n    e = torch.exp(",),
     ],
     "log_softmax": [
@@ -40,7 +40,7 @@ REFUSED = {
         ("(p * -log_p) -> (p.clamp_min(1e-5) * -p.clamp_min(1e-5).log())",),
         ("(p * -log_p) -> -((p + 1e-8) * (p + 1e-8).log())",),
     ],
-    "online_softmax": [  # one `if` for all rows
+    "online_softmax": [  # one condition for all rows
         (
             f"{HIGHEST} -> scores.amax(dim=-1, keepdim=True)\n"
             f"        new_top = new_top if (new_top > top).{which}() else top",
@@ -51,7 +51,7 @@ REFUSED = {
 
 
 def early_touch(score_blocks, value_blocks):
-    """The first values are touched before the scores are read twice."""
+    """Uses the first values, and then reads all scores twice."""
     value_blocks[0].sum()
     top = functools.reduce(torch.maximum, (s.amax(-1, keepdim=True) for s in score_blocks))
     e = [torch.exp(s - top) for s in score_blocks]
@@ -60,13 +60,13 @@ def early_touch(score_blocks, value_blocks):
 
 
 def copies_kept(score_blocks, value_blocks):
-    """Each block is read once, and a copy of it kept for a second pass."""
+    """Reads each block once, but keeps copies for a second pass."""
     copies = [(s.clone(), v) for s, v in zip(score_blocks, value_blocks, strict=True)]
     return early_touch([s for s, _ in copies], [v for _, v in copies])
 
 
 def value_twice(score_blocks, value_blocks):
-    """A running maximum and sum, and then the weights in a second round."""
+    """Computes a running maximum and sum, and then the weights in a second pass."""
     top = total = None
     for s in score_blocks:
         m = s.amax(-1, keepdim=True)
@@ -96,7 +96,7 @@ def by_numpy(score_blocks, value_blocks):
     return torch.from_numpy((powers / powers.sum(-1, keepdims=True) @ values)[..., 0, :])
 
 
-TOLD = {
+EXPLAINED = {
     "softmax": [
         ((f"{SHIFT} -> x", f"{SHARES} -> ({SHARES}).nan_to_num()"), "nan_made_zero"),
         ("x.amax(dim=dim -> x.argmax(dim=dim", "not_shifted"),
@@ -110,7 +110,7 @@ TOLD = {
     ],
     "cross_entropy_backward": [("(p - truth) / targets -> (p - truth).squeeze() / targets", "wrong_shape")],
     "online_softmax": [
-        (early_touch, 5),  # one pass is worth a half
+        (early_touch, 5),  # half of the points require one pass
         (value_twice, 5),
         (copies_kept, None, 5),
         (results_in_a_list, "this should be so, but it isn't yet: what is kept between blocks stays small"),

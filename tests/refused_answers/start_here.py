@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 0 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 0 that are not among its key's known mistakes."""
 
 import torch
 
@@ -11,7 +11,7 @@ REFUSED = {
     ],
 }
 
-TOLD = {  # slips in answers that raise on other inputs
+EXPLAINED = {  # their mistake is named although they raise an error on other inputs
     "outer_sum": [
         (lambda a, b: torch.outer(a, b), "table_of_products"),
         (lambda a, b: a + b[:, None], "table_turned", 0),

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 14 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 14 that are not among its key's known mistakes."""
 
 from helpers.blocks import LoRA
 
@@ -6,7 +6,7 @@ SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
 MASK = "mask = causal_mask( -> {}\n        mask = causal_mask("
 FINDALL = 're.findall(r" ?\\S+|\\s", text)'
 LOWERED = FINDALL.replace("text", "text.lower()")
-RUNS = FINDALL.replace("|\\s", "|\\s+")  # a run of white space is one piece
+RUNS = FINDALL.replace("|\\s", "|\\s+")  # a sequence of white space becomes one piece
 BEST = "max(pairs, key=lambda pair: (pairs[pair], pair))"
 ADDED = "new.weight += self.scale * self.B @ self.A"
 
@@ -64,7 +64,7 @@ DIFFERENCE = "self.linear(x) + self.scale * (x @ self.A.T @ self.B.T)"
 
 
 class LinearInAList(LoRA):
-    """torch does not move or save what a module keeps in a list."""
+    """torch neither moves nor saves modules that are stored in a list."""
 
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__(linear, rank, alpha)
@@ -75,7 +75,7 @@ class LinearInAList(LoRA):
         return self.kept[0] if name == "linear" else super().__getattr__(name)
 
 
-TOLD = {
+EXPLAINED = {
     "rms_norm": [
         (f"{NORMED} -> F.rms_norm(x, x.shape[-1:], weight, eps)", "forbidden_call"),
         (f"{NORMED} -> nn.RMSNorm(x.shape[-1], eps, dtype=x.dtype)(x) * weight", "forbidden_call"),
@@ -86,7 +86,7 @@ TOLD = {
             " -> F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, enable_gqa=True)",
             "forbidden_call",
         ),
-        # No line of the exercise forbids nn.LayerNorm: it is a wrong norm with the right names.
+        # The exercise does not forbid nn.LayerNorm, but it is the wrong norm with the right parameter names.
         ("(RMSNorm(rms_norm, d_model, eps) for -> (nn.LayerNorm(d_model, eps, bias=False) for", "layer_norms"),
     ],
     "encode_bpe": [(f"{FINDALL} -> [text] if text else []", "across_pieces")],

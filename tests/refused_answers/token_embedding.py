@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 1 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 1 that are not among its key's known mistakes."""
 
 
 def goes_back(word, vocab, unk="[UNK]"):
@@ -81,7 +81,7 @@ REFUSED = {
     "wordpiece": [goes_back],
 }
 
-TOLD = {
+EXPLAINED = {
     "encode": [
         (UNKNOWN.format("'unknown token'"), "the KeyError should name 'pizza'", "yours says: 'unknown token'"),
         (

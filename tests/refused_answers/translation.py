@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 11 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 11 that are not among its key's known mistakes."""
 
 import math
 from collections import Counter
@@ -21,7 +21,7 @@ def clipped_over_all(candidates, references):
 
 
 def alike(change):
-    """n-grams are taken for equal where `change` makes the same of them."""
+    """Edits that treat n-grams as equal if `change` maps them to the same value."""
     return tuple(f"{grams} -> Counter(map({change}, {grams.removeprefix('Counter(')})" for grams in GRAMS)
 
 
@@ -70,7 +70,7 @@ SPREAD = "-(torch.full_like(log_p, {}).scatter(-1, targets[..., None], 1 - smoot
 NOT_PAD = "(torch.arange(log_p.shape[-1]) != pad_id)"
 ASKED = "return right[mask].float().mean().item()"
 
-TOLD = {
+EXPLAINED = {
     "make_batch": [
         ("padded([[bos_id, *tgt] for -> padded([tgt for", "begins_with_the_first_word"),
         (

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 7 that are no known mistake of its key."""
+"""Wrong answers to the exercises of lesson 7 that are not among its key's known mistakes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -83,7 +83,7 @@ def by_numpy(Q, K, V, block):
     return torch.from_numpy(powers / powers.sum(-1, keepdims=True) @ V.detach().numpy()).to(Q.dtype)
 
 
-TOLD = {
+EXPLAINED = {
     "attention": [
         (
             (LEFT, f"{RESULT} -> return weighted_values(weights, V).nan_to_num(), weights"),
