@@ -63,7 +63,7 @@ def import_seconds() -> float:
 
 def first_check(lesson: str, name: str) -> tuple[float, float]:
     """Wall-clock and processor seconds of the first check in a fresh process, without importing torch."""
-    program = FRESH.format(number=lesson[:2], lesson=lesson, name=name)
+    program = FRESH.format(lesson=lesson, name=name)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"COURSE_PROGRESS_FILE": f"{folder}/progress.json", "PYTHONPATH": str(ROOT)}
         run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)

@@ -108,7 +108,7 @@ def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
 
 
 def must_run(home: Course, notebook, path: Path) -> bool:
-    """Whether the stored solution notebook has other code, or is older than a file that its code may use."""
+    """Whether the stored solution has other code, is older than a file that its code may use, or was not executed."""
     stored = _stored_notebook(path)
     old_cells = [cell for cell in stored.cells if cell.cell_type == "code"] if stored else []
     if [cell.source for cell in old_cells] != [cell.source for cell in notebook.cells if cell.cell_type == "code"]:

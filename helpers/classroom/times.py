@@ -93,7 +93,7 @@ def _bare(word: str) -> str:
 
 
 def _day_in_words(words: set[str], year: int, number: int) -> datetime:
-    """The day that the languages agree on which contain the most of these words. Raises ValueError if they disagree."""
+    """The day, if all languages that contain the most of these words agree on it. Otherwise, raises ValueError."""
     readings: dict[int, set[datetime | None]] = {}
     for months, days, _ in _languages():
         for word in words & months.keys():
