@@ -151,7 +151,8 @@ def names_bound(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     if isinstance(node, ast.Assign):
-        return [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        names = [name for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        return [name.id for name in names if isinstance(name.ctx, ast.Store)]
     return []
 
 
