@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.masking import decoder, explore, figures
+from helpers.lessons.masking import explore, figures, trained_decoder
 
 # %%
 transformer_map("05_masking")
@@ -639,9 +639,9 @@ for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fi
 y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(1))  # (B, T, D)
 causal = or_finished(causal_mask)(6)[None, None]  # (1, 1, T, T)
 for name, f in {
-    "the translator": decoder.first_block(causal),
-    "without the causal mask": decoder.first_block(None),
-    "masked after the softmax": decoder.first_block(causal, masked_softmax=masked_after),
+    "the translator": trained_decoder.first_block(causal),
+    "without the causal mask": trained_decoder.first_block(None),
+    "masked after the softmax": trained_decoder.first_block(causal, masked_softmax=masked_after),
 }.items():
     print(f"{name:26} leaks: {or_finished(leaks_future)(f, y)}")
 
@@ -672,7 +672,9 @@ def aligned_at_first_key(T_q, T_k):
 
 
 for mask_of in (or_finished(causal_mask), aligned_at_first_key):
-    print(f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in decoder.cache_errors(mask_of).tolist()))
+    print(
+        f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in trained_decoder.cache_errors(mask_of).tolist())
+    )
 
 # %% [markdown]
 # With the wrong alignment both outputs are off by more than half of their length. You can't notice this bug in

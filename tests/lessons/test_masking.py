@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from helpers import translator
 from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future, padding_mask
-from helpers.lessons.masking import decoder, explore, figures
+from helpers.lessons.masking import explore, figures, trained_decoder
 from helpers.translator import finished_parts
 from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
@@ -264,11 +264,11 @@ def aligned_at_first_key(T_q, T_k):
 
 def test_with_a_cache_a_mask_aligned_at_the_first_key_ruins_the_output():
     lesson_says("With the wrong alignment both outputs are off by more than half of their length.")
-    assert decoder.cache_errors(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
+    assert trained_decoder.cache_errors(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
     assert torch.equal(aligned_at_first_key(5, 5), causal_mask(5))  # without a cache they agree
     for head in range(4):
-        assert decoder.cache_errors(causal_mask, head=head).max() < 1e-5
-        assert decoder.cache_errors(aligned_at_first_key, head=head).min() > 0.5
+        assert trained_decoder.cache_errors(causal_mask, head=head).max() < 1e-5
+        assert trained_decoder.cache_errors(aligned_at_first_key, head=head).min() > 0.5
 
 
 @pytest.mark.full
@@ -319,10 +319,10 @@ def test_the_decoder_block_leaks_only_without_its_mask_and_raises_no_warning():
     y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        block = decoder.first_block(causal_mask(6)[None, None])
+        block = trained_decoder.first_block(causal_mask(6)[None, None])
         assert float((block(y) - block(y)).abs().max()) == 0  # float() of an output raises no warning about gradients
         assert not leaks_future(block, y)
-        assert leaks_future(decoder.first_block(None), y)
+        assert leaks_future(trained_decoder.first_block(None), y)
 
 
 @torch.no_grad()

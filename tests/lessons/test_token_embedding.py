@@ -10,7 +10,7 @@ from helpers import at_work, corpus, pretrained, translator
 from helpers import blocks as lesson
 from helpers.blocks import fixed_neighbors, negative_sampling_gradients, negative_sampling_loss
 from helpers.lessons.token_embedding import experiments, explore, figures, word2vec
-from helpers.lessons.token_embedding.figures import company
+from helpers.lessons.token_embedding.figures import group_cosines
 from helpers.pretrained import model_files
 from helpers.translator import evaluation
 from helpers.widgets.progress_bar import bar
@@ -52,7 +52,7 @@ def test_sizes_and_vector_lengths_of_the_training_run():
     words, ids, history = WORDS, IDS, trained(1)
     pairs = word2vec.all_pairs(ids, 2)
     assert (len(words), len(pairs), history.centers.shape) == (42, 5120, (21, 42, 16))
-    between = [company(centers, words)[1] for centers in history.centers]
+    between = [group_cosines(centers, words)[1] for centers in history.centers]
     assert max(between) == pytest.approx(0.84, abs=0.02)
     length = dict(zip(words, history.centers[-1].norm(dim=1).tolist(), strict=True))
     assert {word for word in words if length[word] > 3.1} == {"in", "for", "by"}
@@ -131,16 +131,16 @@ def test_all_vectors_first_move_in_the_same_direction():
     says("after 600 pairs *all* word vectors point in nearly the same direction", "all center vectors move to one side")
     for seed in SEEDS:
         history = trained(seed)
-        between = [company(centers, WORDS)[1] for centers in history.centers]
+        between = [group_cosines(centers, WORDS)[1] for centers in history.centers]
         assert history.steps[between.index(max(between))] == 627 and max(between) > 0.8
-        assert between[-1] < 0.3 and company(history.centers[-1], WORDS)[0] > 0.97
+        assert between[-1] < 0.3 and group_cosines(history.centers[-1], WORDS)[0] > 0.97
         across = [float((unit(c) @ unit(o).T).mean()) for c, o in zip(history.centers, history.contexts, strict=True)]
         assert min(across) == pytest.approx(-0.87, abs=0.03)
     says("With a single negative sample per positive pair it doesn't happen.")
     history = word2vec.train(
         IDS, len(WORDS), torch.Generator().manual_seed(1), negative_sampling_gradients, negatives=1
     )
-    assert max(company(centers, WORDS)[1] for centers in history.centers) < 0.1
+    assert max(group_cosines(centers, WORDS)[1] for centers in history.centers) < 0.1
 
 
 def among_their_own(neighbors, table):
@@ -267,5 +267,5 @@ def test_cat_and_dog_never_share_a_sentence_and_have_similar_vectors():
 
 def test_training_raises_the_cosines_within_groups():
     says("the mean cosine within a group also rises, from about 0 to 0.98")
-    assert abs(company(trained(1).centers[0], WORDS)[0]) < 0.1
-    assert company(trained(1).centers[-1], WORDS)[0] == pytest.approx(0.98, abs=0.01)
+    assert abs(group_cosines(trained(1).centers[0], WORDS)[0]) < 0.1
+    assert group_cosines(trained(1).centers[-1], WORDS)[0] == pytest.approx(0.98, abs=0.01)

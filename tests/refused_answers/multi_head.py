@@ -133,7 +133,7 @@ EXPLAINED = {
         ),
         (
             (FROZEN, "layer.bias.copy_(bias) -> layer.bias.copy_(bias)\n    mine.requires_grad_(True)"),
-            "parameters, not results of a computation",
+            "leaf tensors, not results of a computation",
         ),
     ],
     "head_importance": [
