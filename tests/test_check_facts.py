@@ -416,7 +416,7 @@ def test_each_kind_of_difference_has_its_name():
     key = small_key()
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
     found = with_one(key, 0, d(2.0, 4.0))
-    assert found.mistake == "dtype_lost" and found.alone
+    assert found.mistake == "dtype_lost" and found.unassisted
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")

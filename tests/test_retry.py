@@ -67,7 +67,7 @@ def test_the_better_one_counts_where_pythons_own_functions_are_hidden():
 def test_an_earlier_answer_that_is_wrong_is_charged_once():
     outcomes = {((), False): verdict(), (("g",), False): verdict(10)}
     found, asked = trial(outcomes, {"g": verdict(name="g"), "h": verdict(10, name="h")})
-    assert found.passed and not found.alone
+    assert found.passed and not found.unassisted
     assert found.message == "Judged with a finished g in place of yours, which is not right yet."
     assert asked == [((), False), "earlier", (("g",), False)]
     missing, _ = trial(outcomes, {"g": verdict(answered=False, name="g")})
@@ -77,7 +77,7 @@ def test_an_earlier_answer_that_is_wrong_is_charged_once():
 def test_an_answer_that_does_worse_with_the_finished_block_is_not_paid_less():
     outcomes = {((), False): verdict(6), (("g",), False): verdict(2)}
     found, _ = trial(outcomes, {"g": verdict(name="g")})
-    assert found.points == 6 and found.alone and not found.message
+    assert found.points == 6 and found.unassisted and not found.message
 
 
 def test_where_no_piece_is_at_hand_the_earlier_one_comes_first():

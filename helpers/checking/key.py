@@ -15,7 +15,7 @@ import torch
 from helpers.answer_keys import contents
 from helpers.checking.codec import mapped, pack, unpack
 from helpers.checking.facets import differs
-from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, keeps_promise
+from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, is_required_error
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
@@ -86,7 +86,7 @@ def _reproducible(cases: list[Case], observations: list[Observation]) -> list:
     trees = []
     for case, seen in zip(cases, observations, strict=True):
         errors = {name: error and Error(error.type) for name, error in seen.errors().items()}
-        if seen.error is not None and keeps_promise(case, seen.error):
+        if seen.error is not None and is_required_error(case, seen.error):
             errors["error"] = Error(case.raises.error, case.raises.names)
         trees.append(replace(seen, said="", **errors).to_tree())
     return trees
