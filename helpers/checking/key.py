@@ -111,7 +111,7 @@ def _mistake_trees(key: ExerciseKey, observations: list[Observation]) -> list:
     return trees
 
 
-def _mistake_observation(tree, expected: Observation) -> Observation:
+def _restored(tree, expected: Observation) -> Observation:
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
@@ -149,9 +149,7 @@ def key_from_tree(tree) -> ExerciseKey:
         cases=[case_from_tree(case) for case in tree["cases"]],
         expected=expected,
         mistakes=[
-            KnownMistake(
-                **mistake | {"observations": list(map(_mistake_observation, mistake["observations"], expected))}
-            )
+            KnownMistake(**mistake | {"observations": list(map(_restored, mistake["observations"], expected))})
             for mistake in tree["mistakes"]
         ],
         axes=tuple(tree["axes"]),
@@ -161,10 +159,9 @@ def key_from_tree(tree) -> ExerciseKey:
 
 
 def save_keys(path: Path, keys: list[ExerciseKey]):
-    """Write keys as an .npz file: a JSON manifest, and one flat array per dtype, stored byte plane by byte plane.
+    """Write keys as an .npz file: a JSON manifest, and one flat array per dtype. The same keys give the same bytes.
 
-    Byte planes (the first byte of every number, then the second, and so on) compress better. The same keys always give
-    the same file.
+    Of each array, the first byte of every number comes first, then the second, and so on, which compresses better.
     """
     packed, arrays = pack([key_to_tree(key) for key in keys], shared=True)
     manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))

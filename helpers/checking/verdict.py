@@ -345,9 +345,8 @@ class _MistakeSearch:
     def best_explanation(self, indices: set[int]) -> KnownMistake | None:
         """The mistake that explains all observations on these cases, or None.
 
-        Of several, it is the one that differs from the reference wherever the others do. If this holds for more than
-        one, it is the one that is right on all other cases; if that also holds for more than one, all must have the
-        same label and hint.
+        Of several, it is the one that differs from the reference wherever the others do; among equals, the one that is
+        right on all other cases. If several remain, all must have the same label and hint.
         """
         if all(self.rows[number][2].error is not None for number in indices):
             return None  # an error on every call does not show what the answer was meant to do
@@ -355,7 +354,7 @@ class _MistakeSearch:
         best = [mistake for mistake, where in found if all(where >= other for _, other in found)]
         if len(best) > 1:
             others = set(range(len(self.rows))) - indices
-            best = [mistake for mistake in best if not any(self._is_wrong_at(mistake, number) for number in others)]
+            best = [m for m in best if not any(differs(*self.rows[i][:2], m.observations[i]) for i in others)]
         return best[0] if len({(mistake.label, mistake.hint) for mistake in best}) == 1 else None
 
     def _explained(self, mistake: KnownMistake, indices: set[int]) -> set[tuple[int, str]]:
@@ -375,6 +374,3 @@ class _MistakeSearch:
                 if is_mistaken:
                     where.add((number, facet))
         return where
-
-    def _is_wrong_at(self, mistake: KnownMistake, number: int) -> bool:
-        return bool(differs(*self.rows[number][:2], mistake.observations[number]))
