@@ -56,7 +56,7 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     candidates.append(type(answer).__name__)  # the answer may be an instance of the learner's class
     here = (keys[candidate] for candidate in candidates if candidate in keys)
     elsewhere = (stored_keys(home)[candidate] for candidate in candidates if (home := lesson_of(candidate)))
-    key = next(here, None) or next(elsewhere, None)  # evaluated last, because it loads another lesson's keys
+    key = next(here, None) or next(elsewhere, None)  # the latter reads the index of all lessons
     if key is None:
         shown = name or own_name or type(answer).__name__
         exercises = ", ".join(keys) or "none: run the set-up cell first"
