@@ -256,6 +256,7 @@ def test_gradients_are_compared_one_by_one():
     assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
     broken = [Observation(1, gradient_error=Error(name)) for name in ("A", "B")]
     fine = Observation(1, gradients=[t(1.0)])
+    assert agree(Case(()), broken[0], broken[0], "gradient") is True
     assert agree(Case(()), broken[0], broken[1], "gradient") is False
     assert agree(Case(()), broken[1], broken[0], "gradient") is False
     assert agree(Case(()), broken[0], fine, "gradient") is False
