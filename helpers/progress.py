@@ -37,7 +37,7 @@ def _set_aside() -> None:
         path.replace(damaged)
     except OSError:
         damaged = path
-    print(f"Your progress so far cannot be read, because {damaged} is damaged. From now on, checks are recorded again.")
+    print(f"Your progress so far cannot be read, because {damaged} is damaged. New checks are recorded in a new file.")
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> float:

@@ -256,6 +256,7 @@ def test_gradients_are_compared_one_by_one():
     assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
     broken = [Observation(1, gradient_error=Error(name)) for name in ("A", "B")]
     fine = Observation(1, gradients=[t(1.0)])
+    assert agree(Case(()), broken[0], broken[0], "gradient") is True
     assert agree(Case(()), broken[0], broken[1], "gradient") is False
     assert agree(Case(()), broken[1], broken[0], "gradient") is False
     assert agree(Case(()), broken[0], fine, "gradient") is False
@@ -416,7 +417,7 @@ def test_each_kind_of_difference_has_its_name():
     key = small_key()
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
     found = with_one(key, 0, d(2.0, 4.0))
-    assert found.mistake == "dtype_lost" and found.alone
+    assert found.mistake == "dtype_lost" and found.unassisted
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")

@@ -67,7 +67,7 @@ def test_the_better_verdict_counts_if_builtins_are_hidden():
 def test_a_wrong_earlier_answer_costs_points_only_once():
     outcomes = {((), False): verdict(), (("g",), False): verdict(10)}
     found, calls = trial(outcomes, {"g": verdict(name="g"), "h": verdict(10, name="h")})
-    assert found.passed and not found.alone
+    assert found.passed and not found.unassisted
     assert found.message == "Judged with a finished g in place of yours, which is not right yet."
     assert calls == [((), False), "earlier", (("g",), False)]
     missing, _ = trial(outcomes, {"g": verdict(answered=False, name="g")})
@@ -77,7 +77,7 @@ def test_a_wrong_earlier_answer_costs_points_only_once():
 def test_a_worse_verdict_with_the_finished_block_does_not_count():
     outcomes = {((), False): verdict(6), (("g",), False): verdict(2)}
     found, _ = trial(outcomes, {"g": verdict(name="g")})
-    assert found.points == 6 and found.alone and not found.message
+    assert found.points == 6 and found.unassisted and not found.message
 
 
 def test_without_a_finished_block_the_message_names_the_earlier_answer():

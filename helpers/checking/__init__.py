@@ -1,1 +1,1 @@
-"""The machinery of a check: what is compared, how an answer is observed, and what is said of it."""
+"""The check: what is compared, how an answer is observed and judged, and how the result is put into words."""

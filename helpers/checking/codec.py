@@ -144,11 +144,7 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
 
 def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
-    """The tree that `pack` packed. Raises BadTree if there is none.
-
-    Unless `shared`, the tensors must not be larger together than the arrays, so that a short message cannot claim
-    a large amount of memory.
-    """
+    """The tree that `pack` packed. Raises BadTree if there is none or, unless `shared`, if tensors share numbers."""
     flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
     unused = {name: math.inf if shared else array.numel() for name, array in flat.items()}
 

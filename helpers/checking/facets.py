@@ -3,7 +3,7 @@
 import torch
 
 from helpers.checking.compare import difference, gradient_tolerance, output_difference
-from helpers.checking.observe import Observation, keeps_promise
+from helpers.checking.observe import Observation, is_required_error
 from helpers.checking.sketch import Sketch, rounded
 from helpers.checking.vocabulary import Case
 
@@ -18,7 +18,7 @@ def agree(case: Case, first: Observation, second: Observation, facet: str) -> bo
     """
     errors = [error for error in (first.error, second.error) if error is not None]
     if facet == "output" and len(errors) == 2:
-        expected = [keeps_promise(case, error) for error in errors]
+        expected = [is_required_error(case, error) for error in errors]
         return all(expected) or expected[0] == expected[1] and errors[0].type == errors[1].type
     if facet == "output":
         diff = None if errors else output_difference(case, first.output, second.output)

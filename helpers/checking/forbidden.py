@@ -236,7 +236,7 @@ def _in_new_threads(watch: Watch):
             setattr(home, name, start)
 
 
-class Listener:
+class Profiler:
     """While active, reports forbidden calls and attempts to hide them in every thread, by means of Python's profiler.
 
     It is slower than Watch and does not see calls from C code, but torch cannot switch it off.

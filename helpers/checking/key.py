@@ -15,7 +15,7 @@ import torch
 from helpers.answer_keys import contents
 from helpers.checking.codec import mapped, pack, unpack
 from helpers.checking.facets import differs
-from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, keeps_promise
+from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, is_required_error
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
@@ -86,7 +86,7 @@ def _reproducible(cases: list[Case], observations: list[Observation]) -> list:
     trees = []
     for case, seen in zip(cases, observations, strict=True):
         errors = {name: error and Error(error.type) for name, error in seen.errors().items()}
-        if seen.error is not None and keeps_promise(case, seen.error):
+        if seen.error is not None and is_required_error(case, seen.error):
             errors["error"] = Error(case.raises.error, case.raises.names)
         trees.append(replace(seen, said="", **errors).to_tree())
     return trees
@@ -111,7 +111,7 @@ def _mistake_trees(key: ExerciseKey, observations: list[Observation]) -> list:
     return trees
 
 
-def _mistake_observation(tree, expected: Observation) -> Observation:
+def _restored(tree, expected: Observation) -> Observation:
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
@@ -149,9 +149,7 @@ def key_from_tree(tree) -> ExerciseKey:
         cases=[case_from_tree(case) for case in tree["cases"]],
         expected=expected,
         mistakes=[
-            KnownMistake(
-                **mistake | {"observations": list(map(_mistake_observation, mistake["observations"], expected))}
-            )
+            KnownMistake(**mistake | {"observations": list(map(_restored, mistake["observations"], expected))})
             for mistake in tree["mistakes"]
         ],
         axes=tuple(tree["axes"]),
@@ -161,10 +159,9 @@ def key_from_tree(tree) -> ExerciseKey:
 
 
 def save_keys(path: Path, keys: list[ExerciseKey]):
-    """Write keys as an .npz file: a JSON manifest, and one flat array per dtype, stored byte plane by byte plane.
+    """Write keys as an .npz file: a JSON manifest, and one flat array per dtype. The same keys give the same bytes.
 
-    Byte planes (the first byte of every number, then the second, and so on) compress better. The same keys always give
-    the same file.
+    Of each array, the first byte of every number comes first, then the second, and so on, which compresses better.
     """
     packed, arrays = pack([key_to_tree(key) for key in keys], shared=True)
     manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))

@@ -29,7 +29,7 @@ from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Q
 from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
-DRAWS, SEED_STEP = 4, 1_000_003  # how often cases are drawn, and how far apart the seeds are, until all mistakes show
+DRAWS, SEED_STEP = 4, 1_000_003  # the most draws of cases until every mistake shows, and how far apart their seeds are
 TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use even if the solution does not
 # The check refuses blocks of the exercise's own lesson, and the reference is one, so it is observed in another lesson.
 OTHER_LESSON = "99_reference"

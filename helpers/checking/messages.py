@@ -11,7 +11,7 @@ from helpers.checking.compare import difference
 from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_lines
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
-from helpers.checking.verdict import RESERVED, WHOLE_ANSWER, Problem, Verdict, argument_name, decided, most_important
+from helpers.checking.verdict import RESERVED, WHOLE_ANSWER, Problem, Verdict, argument_name, assess, most_important
 from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
 
 WITH_DETAIL = ("wrong_shape", "raises", "measured")  # described in detail even if a known mistake explains them
@@ -285,4 +285,4 @@ def _keys_differ(want: dict, got: dict) -> str:
 
 def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     """The verdict on an answer, with its message, given one observation for each case of the key, in the same order."""
-    return with_message(key, decided(key, observations))
+    return with_message(key, assess(key, observations))

@@ -18,7 +18,7 @@ import torch
 
 from helpers.checking.codec import Odd, leaves, mapped, plain
 from helpers.checking.compare import difference
-from helpers.checking.forbidden import Listener, Watch, in_source
+from helpers.checking.forbidden import Profiler, Watch, in_source
 from helpers.checking.lazy_imports import import_first
 from helpers.checking.names import functions_of
 from helpers.checking.registry import SCENARIOS, VIEWS
@@ -207,7 +207,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
         torch.default_generator.manual_seed(ANSWER_SEED)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
-            with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
+            with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Profiler(facts.forbidden):
                 _call(answer, case, args, kwargs)
         except KeyboardInterrupt:
             raise
@@ -406,7 +406,7 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
 
 
-def keeps_promise(case: Case, error: Error) -> bool:
+def is_required_error(case: Case, error: Error) -> bool:
     """Whether the error is what `case.raises` asks for: its class or a subclass, and its message."""
     raises = case.raises
     if raises is None or raises.error not in (error.type, *error.bases):

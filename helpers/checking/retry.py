@@ -89,7 +89,7 @@ class TriedAnswer:
             return with_message(self.key, first)
         note = _note(wrong, rebound)
         message = f"{again.message}\n{note}" if again.message else note
-        return dataclasses.replace(again, message=message, alone=again.alone and not wrong)
+        return dataclasses.replace(again, message=message, unassisted=again.unassisted and not wrong)
 
 
 def _note(wrong: dict[str, Verdict], rebound: list[str]) -> str:

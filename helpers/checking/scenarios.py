@@ -13,7 +13,7 @@ MOST_NAMES = 8  # names of parameters in one message
 
 
 class WrongParts(AttributeError):
-    """A module without the required form, for example its parameters. The learner sees only the message."""
+    """A module is not what the exercise asks for, usually in its parameters. The learner sees only the message."""
 
 
 @scenario

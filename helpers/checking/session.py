@@ -9,7 +9,7 @@ from helpers.checking.observe import observe_all
 from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import TriedAnswer, finished_block, hidden_builtins, put_in
-from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
+from helpers.checking.verdict import Verdict, assess, decide_quiz, not_answered, refused
 from helpers.errors import CheckFailed, NotAnswered
 from helpers.progress import remember, remember_passed
 from helpers.running.global_switches import switches_set
@@ -33,7 +33,7 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
         verdict = dataclasses.replace(verdict, message=f"{verdict.message}\n{note}")
     chosen = (verdict.mistake or "").removeprefix("option_")
     show(verdict, buttons(key.name, key.explanations, chosen) if key.kind == "quiz" and not verdict.passed else "")
-    remember_passed(key.name, verdict.passed and verdict.alone)
+    remember_passed(key.name, verdict.passed and verdict.unassisted)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
     wrong_option = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
@@ -56,7 +56,7 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     candidates.append(type(answer).__name__)  # the answer may be an instance of the learner's class
     here = (keys[candidate] for candidate in candidates if candidate in keys)
     elsewhere = (stored_keys(home)[candidate] for candidate in candidates if (home := lesson_of(candidate)))
-    key = next(here, None) or next(elsewhere, None)  # evaluated last, because it loads another lesson's keys
+    key = next(here, None) or next(elsewhere, None)  # the latter reads the index of all lessons
     if key is None:
         shown = name or own_name or type(answer).__name__
         exercises = ", ".join(keys) or "none: run the set-up cell first"
@@ -90,7 +90,7 @@ class NotebookAnswer(TriedAnswer):
         hidden = hidden_builtins(self.names) if builtins else {}
         with put_in(self.names, blocks), put_in(self.names, hidden, watched=True):
             observations = observe_all(self.answer, key.cases, key.facts)
-        return dataclasses.replace(decided(key, observations), printed=observations[0].said)
+        return dataclasses.replace(assess(key, observations), printed=observations[0].said)
 
     def hides_builtins(self) -> bool:
         return bool(hidden_builtins(self.names))

@@ -14,7 +14,7 @@ from helpers.checking.codec import leaves
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise, viewed
+from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, is_required_error, viewed
 from helpers.checking.registry import METRICS, misfit
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
@@ -60,8 +60,8 @@ class Verdict:
 
     mistake: the name of a known mistake, one of RESERVED, or None. label: that mistake in words. message: plain
     sentences for the learner. answered: whether there was anything to judge. printed: what the answer printed in its
-    first call. alone: True if no finished block replaced an earlier answer. problems: what was found and is not yet
-    part of the message; with_message empties it.
+    first call. unassisted: whether no finished block replaced an earlier answer. problems: what was found and is not
+    part of the message yet; with_message empties it.
     """
 
     exercise: str
@@ -76,7 +76,7 @@ class Verdict:
     bonus: bool = False
     picture: Picture | None = None
     printed: str = ""
-    alone: bool = True
+    unassisted: bool = True
     problems: "list[Problem]" = field(default_factory=list)
 
 
@@ -127,7 +127,7 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     return _verdict(key, key.points, False, f"option_{choice}", message=again)
 
 
-def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
+def assess(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     """The verdict on an answer, given one observation for each case of the key, in the same order.
 
     Its message is still missing (see messages.with_message), unless the exercise is not answered.
@@ -208,7 +208,7 @@ def _error_kind(case: Case, error: Error | None) -> str:
         return "too_slow"
     if case.raises is None:
         return "not_answered" if is_not_answered(error) else "raises"
-    if keeps_promise(case, error):
+    if is_required_error(case, error):
         return ""
     return "no_name" if case.raises.error in (error.type, *error.bases) else "raises"
 
@@ -345,9 +345,8 @@ class _MistakeSearch:
     def best_explanation(self, indices: set[int]) -> KnownMistake | None:
         """The mistake that explains all observations on these cases, or None.
 
-        Of several, it is the one that differs from the reference wherever the others do. If this holds for more than
-        one, it is the one that is right on all other cases; if that also holds for more than one, all must have the
-        same label and hint.
+        Of several, it is the one that differs from the reference wherever the others do; among equals, the one that is
+        right on all other cases. If several remain, all must have the same label and hint.
         """
         if all(self.rows[number][2].error is not None for number in indices):
             return None  # an error on every call does not show what the answer was meant to do
@@ -355,7 +354,7 @@ class _MistakeSearch:
         best = [mistake for mistake, where in found if all(where >= other for _, other in found)]
         if len(best) > 1:
             others = set(range(len(self.rows))) - indices
-            best = [mistake for mistake in best if not any(self._is_wrong_at(mistake, number) for number in others)]
+            best = [m for m in best if not any(differs(*self.rows[i][:2], m.observations[i]) for i in others)]
         return best[0] if len({(mistake.label, mistake.hint) for mistake in best}) == 1 else None
 
     def _explained(self, mistake: KnownMistake, indices: set[int]) -> set[tuple[int, str]]:
@@ -375,6 +374,3 @@ class _MistakeSearch:
                 if is_mistaken:
                     where.add((number, facet))
         return where
-
-    def _is_wrong_at(self, mistake: KnownMistake, number: int) -> bool:
-        return bool(differs(*self.rows[number][:2], mistake.observations[number]))
