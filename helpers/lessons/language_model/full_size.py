@@ -22,7 +22,7 @@ from helpers.lessons.language_model.watch import sampled
 from helpers.widgets.progress_bar import bar
 
 EVALUATED = 64  # windows of each split whose mean loss is reported
-PROMPT, TEMPERATURE, TOP_P = "\n", 0.8, 0.95  # of the samples
+PROMPT, TOP_P = "\n", 0.95  # of the samples
 
 
 @dataclass(frozen=True)
@@ -244,9 +244,9 @@ class Training:
         print(f"{self.file}: the run continues at step {self.step}. Delete the file to begin again.")
 
 
-def write(model, text: Characters, prompt: str, length: int, generator=None) -> str:
+def write(model, text: Characters, prompt: str, length: int, generator=None, temperature=0.8) -> str:
     """Continue a prompt by `length` characters, sampled with temperature and top-p as in lesson 10."""
     device = next(model.parameters()).device
     ids = text.encode(prompt)[None].to(device)  # (1, T)
-    ids = sampled(model, ids, length, generator, TEMPERATURE, partial(filter_logits, top_p=TOP_P))  # (1, T)
+    ids = sampled(model, ids, length, generator, temperature, partial(filter_logits, top_p=TOP_P))  # (1, T)
     return text.decode(ids[0].tolist())
