@@ -153,7 +153,7 @@ def facts(grades: Iterable, result: Result | None, student: str, penalty: float 
     cells = {grade.name: _outcome(grade, result) for grade in grades}
     by_hand = any(grade.manual_score is not None for grade in grades)
     problem = result.problem if result else None
-    score, worth = (sum(values) for values in zip(*((grade.score, grade.max_score) for grade in grades), strict=True))
+    score, worth = sum(grade.score for grade in grades), sum(grade.max_score for grade in grades)
     return {
         "student": student,
         "cells": cells,
