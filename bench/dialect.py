@@ -78,7 +78,7 @@ def main() -> None:
 
     def measured(network) -> list[float]:
         """Nats per word of dialect and French, and the fractions of exact translations of both."""
-        nats = [round(evaluation.nats_a_word(network, batch), 4) for batch in (new, old)]
+        nats = [round(evaluation.nats_per_word(network, batch), 4) for batch in (new, old)]
         return nats + [round(evaluation.exact(network, batch), 4) for batch in (new, old)]
 
     found = {"before": [measured(finished_translator().eval())]}

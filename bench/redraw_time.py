@@ -56,7 +56,7 @@ def arguments(topic: str, name: str) -> tuple:
         ("masking", "cells"): (words[:3], torch.tensor([[2.0, 1, 0], [0, 3, 1], [1, 0, 2]])),
         ("scaling", "temperature"): (weights[0] * 10, words),
         ("softmax", "temperature"): (weights[0] * 10, words),
-        ("translation", "looks"): (translator.machine(),),
+        ("translation", "cross_attention"): (translator.model(),),
     }.get((topic, name), ())
 
 

@@ -11,7 +11,7 @@ import time
 import torch
 
 from bench.written import keep
-from helpers.translator.evaluation import exact, nats_a_word, unseen
+from helpers.translator.evaluation import exact, nats_per_word, unseen
 from helpers.translator.training import STEPS, train
 
 SEEDS = (0, 1, 2)
@@ -30,7 +30,7 @@ def learning_curve(seed: int) -> list[list[float]]:
         spent += time.process_time() - began
         network.eval()
         batch = unseen(LAST if step == STEPS else SENTENCES)
-        curve.append([step, round(spent, 1), round(nats_a_word(network, batch), 5), round(exact(network, batch), 4)])
+        curve.append([step, round(spent, 1), round(nats_per_word(network, batch), 5), round(exact(network, batch), 4)])
         network.train()
         print(f"seed {seed}:", *curve[-1], flush=True)
         began = time.process_time()

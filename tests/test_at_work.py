@@ -11,7 +11,7 @@ import torch
 
 from bench import without_parts
 from helpers import at_work, blocks, or_finished
-from helpers.translator import FINISHED_PARTS, evaluation, machine, stage
+from helpers.translator import FINISHED_PARTS, evaluation, model, stage
 from helpers.translator.table import Fact, Row, as_html
 from tests import golden_at_work
 from tests.conftest import lesson_names
@@ -270,8 +270,10 @@ def test_losses_of_the_four_divisors_are_those_of_the_translator(output_of):
         "the square root of the model's width": 8,
         "the head's width": 16,
     }.items():
-        network = machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
-        assert f"divided by {words}: {evaluation.in_nats(evaluation.nats_a_word(network, batch))} nats per word" in text
+        network = model(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
+        assert (
+            f"divided by {words}: {evaluation.in_nats(evaluation.nats_per_word(network, batch))} nats per word" in text
+        )
 
 
 def test_the_beam_has_the_stated_width(output_of):

@@ -40,7 +40,7 @@ def home(tmp_path):
 
 
 def notebooks(home) -> list[tuple[bool, str]]:
-    return doctor.look_at_notebooks(home)
+    return doctor.check_notebooks(home)
 
 
 def own(home) -> Path:
@@ -119,18 +119,18 @@ def pretend(monkeypatch, **versions: str | None):
 )
 def test_versions_of_widgets_that_do_not_fit_are_reported(monkeypatch, kernel, page, good):
     pretend(monkeypatch, ipywidgets=kernel, jupyterlab_widgets=page)
-    found, line = doctor.look_at_widgets()
+    found, line = doctor.check_widgets()
     assert found == good
     assert good or "pip install" in line
 
 
 def test_a_missing_package_is_reported_with_its_installation(monkeypatch):
     pretend(monkeypatch, safetensors=None, nbgrader=None)
-    assert doctor.look_at_package("safetensors") == (
+    assert doctor.check_package("safetensors") == (
         False,
         "safetensors is not installed. Install with: pip install -r requirements.txt",
     )
-    assert '".[grade]"' in doctor.look_at_package("nbgrader")[1]
+    assert '".[grade]"' in doctor.check_package("nbgrader")[1]
 
 
 def test_a_package_that_does_not_load_is_reported(monkeypatch, tmp_path):
@@ -138,7 +138,7 @@ def test_a_package_that_does_not_load_is_reported(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "safetensors"]:
         monkeypatch.delitem(sys.modules, name)
-    good, line = doctor.look_at_package("safetensors")
+    good, line = doctor.check_package("safetensors")
     assert not good and "does not load (ImportError: a library is missing)" in line and "pip install -U" in line
 
 
@@ -157,7 +157,7 @@ def test_with_nothing_installed_every_package_has_a_line():
 def test_lessons_that_are_not_built_are_reported(home, monkeypatch):
     (home.root / "helpers" / "answer_keys" / f"{LESSON}.npz").unlink()
     monkeypatch.setattr(doctor, "course", lambda: home)
-    ((good, line),) = doctor.look_at_course()
+    ((good, line),) = doctor.check_course()
     assert not good and LESSON in line
 
 
@@ -166,4 +166,4 @@ def test_a_broken_course_toml_gives_a_line_and_no_traceback(monkeypatch):
         raise CourseError("course.toml is not valid TOML.")
 
     monkeypatch.setattr(doctor, "course", broken)
-    assert doctor.look_at_course() == [(False, "course.toml is not valid TOML.")]
+    assert doctor.check_course() == [(False, "course.toml is not valid TOML.")]

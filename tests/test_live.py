@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.authoring.live import EXAMPLES, FOLDER, SENTENCES, live_machine, write_live
+from helpers.authoring.live import EXAMPLES, FOLDER, SENTENCES, live_translator, write_live
 from helpers.course import course
 from helpers.drawing.transformer_map import PARTS
-from helpers.translator import BOS, EOS, PAD, french, machine, source_batch, translate
-from helpers.translator.evaluation import nats_a_word, unseen
+from helpers.translator import BOS, EOS, PAD, french, model, source_batch, translate
+from helpers.translator.evaluation import nats_per_word, unseen
 from helpers.translator.network import DecoderBlock, EncoderBlock, FeedForward
 from helpers.translator.trained import MAX_LEN
 from tests.conftest import ROOT
@@ -98,7 +98,7 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
     write_live(course(), folder / FOLDER)
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>The machine</title><body data-theme="auto">'
-    (folder / "index.html").write_text(f"{head}<article><section>{live_machine(course())}", encoding="utf-8")
+    (folder / "index.html").write_text(f"{head}<article><section>{live_translator(course())}", encoding="utf-8")
     with browser() as page:
         page.errors = []
         page.on("console", lambda line: page.errors.append(line.text) if line.type in ("error", "warning") else None)
@@ -144,21 +144,21 @@ def compared(page, network, src, rows, mistake="") -> float:
 def test_the_page_has_the_translators_probabilities_on_200_sentences(page):
     src = source_batch(unseen(200).english)
     typed = [[i for i in row if i != PAD] for row in src.tolist()]  # as one types them: without padding
-    assert compared(page, machine(), src, typed) < 1e-4
+    assert compared(page, model(), src, typed) < 1e-4
 
 
 def test_each_mistake_gives_the_same_numbers_as_in_the_course(page):
     assert page.evaluate("() => Object.keys(MISTAKES)") == list(MISTAKES)
     batch = unseen(SENTENCES).first(FEW)
     for mistake, parts in MISTAKES.items():
-        network = machine(**parts)
+        network = model(**parts)
         assert compared(page, network, batch.src, batch.src.tolist(), mistake) < 1e-4, mistake
 
 
 def test_the_pages_loss_equals_that_of_the_python_translator(page):
     for mistake in ("", "no_padding_mask", "softmax_over_queries"):
         batch, found = unseen(8), page.evaluate(LOSS, [8, mistake])
-        assert found == pytest.approx(nats_a_word(machine(**MISTAKES.get(mistake, {})), batch), rel=2e-3), mistake
+        assert found == pytest.approx(nats_per_word(model(**MISTAKES.get(mistake, {})), batch), rel=2e-3), mistake
 
 
 def test_mistakes_have_the_same_names_as_in_the_course(page):
@@ -174,7 +174,7 @@ def written(page) -> str:
 
 
 def test_a_typed_sentence_is_translated_and_shown_in_the_map(page):
-    network = machine()
+    network = model()
     assert written(page) == translate(network, EXAMPLES[0])
     page.get_by_label("An English sentence").fill("The old king loves this blue umbrella.")
     expected = translate(network, "the old king loves this blue umbrella")
@@ -213,7 +213,7 @@ def test_unknown_words_are_named_and_similar_ones_offered(page):
     hint.get_by_role("button", name="visits").click()
     assert box.input_value() == "jane visits africa" and hint.inner_text() == ""
     assert "still of" not in label.inner_text()
-    assert written(page) == translate(machine(), "jane visits africa")
+    assert written(page) == translate(model(), "jane visits africa")
     box.fill("the heavy broken dog sees a broken mirror")
     page.wait_for_function("document.querySelector('.machine-untouched').textContent.startsWith('It guesses')")
     box.fill("jane visits africa")
@@ -226,7 +226,7 @@ def test_unknown_words_are_named_and_similar_ones_offered(page):
     page.wait_for_function("document.querySelector('#machine-hint').textContent.startsWith('Type a sentence')")
     box.fill("jane visits africa " + "in " * 30)
     page.wait_for_function("document.querySelector('#machine-hint').textContent.includes('33 words')")
-    assert written(page) == translate(machine(), "jane visits africa")
+    assert written(page) == translate(model(), "jane visits africa")
 
 
 def test_a_mistake_can_be_switched_on_and_off_with_the_keyboard(page):
@@ -247,7 +247,7 @@ def test_a_mistake_can_be_switched_on_and_off_with_the_keyboard(page):
     line = page.locator(".machine-meter p.broken b")
     line.wait_for()
     loss = float(line.inner_text().split()[0])
-    assert loss == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
+    assert loss == pytest.approx(nats_per_word(model(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
     page.keyboard.press("Space")
     assert written(page) == right and page.locator(".machine-untouched").inner_text() == ""
     assert "mistake" not in explained.inner_text()

@@ -321,7 +321,7 @@ def test_each_lessons_probes_say_in_which_process_they_run():
     assert files
     for path in files:
         opening = path.read_text("utf-8").split('"""')[1]
-        assert "eside learner code" in opening and "numbers" in opening, path.parent.name
+        assert "learner code" in opening, path.parent.name
 
 
 @pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', "\x00"])

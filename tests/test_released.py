@@ -27,9 +27,9 @@ from helpers.released import (
     OPTIONS,
     TEXT_STUB,
     released_notebook,
-    told_of_working_copies,
     without_answer,
     working_copies,
+    working_copies_note,
 )
 from tests.sample_class import hand_in
 from tests.sandboxes import need_sandbox
@@ -105,9 +105,9 @@ def test_pack_and_book_contain_no_answer_of_a_working_copy(teacher, tmp_path):
 
 def test_a_working_copy_is_reported_once(teacher):
     assert working_copies(teacher.root) == [LESSON] and working_copies(course().root) == []
-    (message,) = told_of_working_copies([LESSON], "packed is")
-    assert LESSON in message and "packed is the release" in message and told_of_working_copies([], "packed is") == []
-    lines = [line for _, line in doctor.look_at_notebooks(dataclasses.replace(teacher, lessons=()))]
+    (message,) = working_copies_note([LESSON], "packed is")
+    assert LESSON in message and "packed is the release" in message and working_copies_note([], "packed is") == []
+    lines = [line for _, line in doctor.check_notebooks(dataclasses.replace(teacher, lessons=()))]
     assert len([line for line in lines if "worked in notebooks/: 04_scaling" in line]) == 1
     copy = teacher.root / "notebooks" / LESSON / f"{LESSON}.ipynb"
     copy.write_text("no notebook", encoding="utf-8")

@@ -76,7 +76,7 @@ from helpers.checking import forbidden
 from helpers.grading.inside.watching import report_stand_in_calls
 report_stand_in_calls()
 from helpers import translator
-machine = translator.machine()
+machine = translator.model()
 forbidden.tell = print
 ids = getattr(translator, "source_batch")(["jane visits africa"])
 getattr(translator.decoding, "greedy")(machine, ids)

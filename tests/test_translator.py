@@ -21,7 +21,7 @@ PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
 @pytest.fixture(scope="module")
 def network():
-    return translator.machine()
+    return translator.model()
 
 
 def test_the_weights_are_small():
@@ -33,7 +33,7 @@ def test_the_weights_are_small():
 def test_it_translates_unseen_sentences(network):
     batch = evaluation.unseen(500)
     assert evaluation.exact(network, batch) >= 0.995
-    assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # at almost zero, bugs would show no effect
+    assert 0.00003 < evaluation.nats_per_word(network, batch) < 0.005  # at almost zero, bugs would show no effect
     assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
 
 
@@ -50,7 +50,7 @@ def test_all_parts_of_a_lesson_have_the_same_view():
 def test_the_strongest_heads_attend_to_their_words_most(network):
     """Over 300 sentences they have the largest mean weight on the related word, in the order of STRONGEST_HEAD."""
     sums, batch = {relation: [] for relation in evaluation.STRONGEST_HEAD}, evaluation.unseen(300)
-    seen = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
+    seen = torch.stack(evaluation.attention_of(network, batch.src).encoder)  # (L, B, H, T, T)
     for i, english in enumerate(batch.english):
         for relation, words in evaluation.relation_pairs(english).items():
             sums[relation] += [seen[:, i, :, query, key] for query, key in words]
@@ -65,7 +65,9 @@ def test_the_head_shown_for_a_verb_attends_to_the_previous_word_and_not_the_subj
     assert relation == "verb to the previous word"
     apart = "jane often visits africa", "the old woman often paints a white house"
     for sentence, subject, verb in zip(apart, (0, 2), (2, 4), strict=True):
-        weights = evaluation.look(network, translator.source_batch([sentence])).encoder[layer][0, head, verb]  # (T,)
+        weights = evaluation.attention_of(network, translator.source_batch([sentence])).encoder[layer][
+            0, head, verb
+        ]  # (T,)
         assert weights[verb - 1] > 0.5 > 0.25 > weights[subject], sentence
 
 
@@ -99,7 +101,7 @@ def test_a_module_with_other_names_loads_if_only_one_tensor_fits():
             self.__dict__["unembed"] = self.to_words
             return super().decode(tgt, memory, src)
 
-    network = translator.machine(Transformer=Renamed)
+    network = translator.model(Transformer=Renamed)
     assert translator.translate(network, "tom is happy") == "tom est heureux"
 
     class Lacking(FINISHED_PARTS["Transformer"]):
@@ -108,7 +110,7 @@ def test_a_module_with_other_names_loads_if_only_one_tensor_fits():
             self.unembed = torch.nn.Linear(64, 7)
 
     with pytest.raises(ValueError, match="unembed"):
-        translator.machine(Transformer=Lacking)
+        translator.model(Transformer=Lacking)
 
 
 # Cases of exercises that the translator's own parts need not pass.
@@ -128,8 +130,10 @@ def test_finished_parts_pass_the_cases_of_their_exercises(name):
 @pytest.mark.parametrize("name", [name for name in FINISHED_PARTS if name not in ("leaks_future", "head_importance")])
 def test_every_finished_block_works_inside_the_translator(name, network):
     batch = evaluation.unseen(50)
-    replaced = translator.machine(**{name: getattr(blocks, name)})
-    assert evaluation.nats_a_word(replaced, batch) == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-3)
+    replaced = translator.model(**{name: getattr(blocks, name)})
+    assert evaluation.nats_per_word(replaced, batch) == pytest.approx(
+        evaluation.nats_per_word(network, batch), rel=1e-3
+    )
 
 
 def test_finished_parts_do_not_count_as_blocks():
@@ -147,7 +151,7 @@ def test_a_short_training_is_reproducible(capsys):
 def test_a_new_training_gives_an_equally_good_translator():
     network, batch = training.train(), evaluation.unseen(2000)
     assert evaluation.exact(network, batch) >= 0.995
-    assert evaluation.nats_a_word(network, batch) < 0.005
+    assert evaluation.nats_per_word(network, batch) < 0.005
 
 
 def test_an_answer_that_calls_a_part_of_the_translator_is_refused():

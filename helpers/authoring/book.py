@@ -20,13 +20,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from helpers.authoring.badges import binder_address, colab_address
 from helpers.authoring.build import released_text, solution_path
 from helpers.authoring.explorers import CALL, moving, on_page
-from helpers.authoring.live import FOLDER, live_machine, write_live
+from helpers.authoring.live import FOLDER, live_translator, write_live
 from helpers.authoring.release import ASKED
 from helpers.authoring.term_index import index_page
 from helpers.authoring.text import headings, is_quiz
 from helpers.course import Course, Lesson, course
 from helpers.drawing.dark import DARK
-from helpers.released import told_of_working_copies, without_marks, working_copies
+from helpers.released import without_marks, working_copies, working_copies_note
 
 # A picture in a notebook (helpers/drawing/style.py), with its caption if that has a number.
 PICTURE = re.compile(
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     code = sphinx([*settings, str(folder / "text"), str(folder / "site")])
     size = sum(file.stat().st_size for file in (folder / "site").rglob("*") if file.is_file())
     print(f"{folder / 'site'}: {size / 1e6:.1f} MB. Open index.html there, or publish the folder as it is.")
-    for line in told_of_working_copies(working_copies(home.root), "shown is"):
+    for line in working_copies_note(working_copies(home.root), "shown is"):
         print(line)
     return int(bool(code))
 
@@ -264,7 +264,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
     start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({page}.ipynb)\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
-    opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
+    opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_translator(home)}\n\n## The course\n{opening}"
     return {
         "index.md": f"{opening}\n{lessons}\n{needed}\n{table}\n{trees}",
         "notation.md": card,

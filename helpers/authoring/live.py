@@ -62,7 +62,7 @@ def write_live(home: Course, folder: Path) -> None:
     (folder / "numbers.js").write_text(f"const NUMBERS = {json.dumps(numbers)};\n", encoding="utf-8")
 
 
-def live_machine(home: Course) -> str:
+def live_translator(home: Course) -> str:
     """The Markdown of the translator's map and its description. Without scripts, the boxes are links to lessons."""
     count = sum(value.numel() for value in state().values())
     description = (

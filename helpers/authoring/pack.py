@@ -13,7 +13,7 @@ from pathlib import Path
 from helpers import __version__
 from helpers.authoring.build import released_text
 from helpers.course import Course, CourseError, Lesson, course
-from helpers.released import told_of_working_copies, working_copies
+from helpers.released import working_copies, working_copies_note
 
 NAME = "attention-course"
 LARGEST = 8_000_000  # bytes, because learners upload it to Colab next to a notebook
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     packed = [lesson.name for lesson in _up_to(home, last)]
     changed = [name for name in working_copies(home.root) if name in packed]
-    for line in told_of_working_copies(changed, "packed is"):
+    for line in working_copies_note(changed, "packed is"):
         print(line)
     return 0
 

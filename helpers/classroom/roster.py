@@ -15,7 +15,7 @@ from pathlib import Path
 
 from helpers.classroom.platforms import Upload
 from helpers.classroom.sheet import Sheet, read_sheet
-from helpers.classroom.times import known_time
+from helpers.classroom.times import cell_time
 from helpers.errors import CourseError
 from helpers.grading.due import zone_of
 from helpers.grading.intake import name_problem
@@ -163,7 +163,7 @@ def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
         _first(cells, EMAIL),
         cells.get("lms_user_id") or (cells.get("id", "") if canvas else ""),
         number[0] if number else "",
-        known_time(cells.get(TIME, ""), zone, where),
+        cell_time(cells.get(TIME, ""), zone, where),
     )
 
 

@@ -119,7 +119,7 @@ def _half(suffix: str, prefix: str) -> int | None:
     return readings.pop() if len(readings) == 1 else None
 
 
-def known_time(text: str, zone: tzinfo, where: str) -> datetime | None:
+def cell_time(text: str, zone: tzinfo, where: str) -> datetime | None:
     """Parse the time in a cell of a roster; None if the cell is empty. Raises CourseError if it is ambiguous."""
     if text.strip() in ("", "-", "–"):
         return None

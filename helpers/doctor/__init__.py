@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
 def findings() -> list[Finding]:
     return [
         (True, f"Python {sys.version.split()[0]}"),  # importing `helpers` fails with an older one
-        look_at_torch(),
-        *map(look_at_package, PACKAGES),
-        look_at_widgets(),
-        *look_at_course(),
+        check_torch(),
+        *map(check_package, PACKAGES),
+        check_widgets(),
+        *check_course(),
     ]
 
 
@@ -47,7 +47,7 @@ def told(found: list[Finding]) -> int:
     return 0 if all(good for good, _ in found) else 1
 
 
-def look_at_torch() -> Finding:
+def check_torch() -> Finding:
     try:
         import torch
 
@@ -57,7 +57,7 @@ def look_at_torch() -> Finding:
     return total == 8, f"torch {torch.__version__}"
 
 
-def look_at_package(name: str) -> Finding:
+def check_package(name: str) -> Finding:
     how = 'pip install -e ".[grade]"' if name in GRADING_PACKAGES else "pip install -r requirements.txt"
     try:
         version = metadata.version(name)
@@ -74,7 +74,7 @@ def _in_a_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def look_at_widgets() -> Finding:
+def check_widgets() -> Finding:
     """Whether ipywidgets in the kernel and its extension in JupyterLab have matching major versions."""
     try:
         kernel = metadata.version("ipywidgets").split(".")[0]
@@ -94,7 +94,7 @@ def look_at_widgets() -> Finding:
     return True, f"sliders: ipywidgets {kernel} with jupyterlab-widgets {extension}"
 
 
-def look_at_course() -> list[Finding]:
+def check_course() -> list[Finding]:
     """Findings about lessons that are not built and notebooks that the grader would not find."""
     try:
         home = course()
@@ -103,10 +103,10 @@ def look_at_course() -> list[Finding]:
     keys = home.root / "helpers" / "answer_keys"
     if missing := [lesson.name for lesson in home.lessons if not (keys / f"{lesson.name}.npz").is_file()]:
         return [(False, f"not built: {', '.join(missing)}. Download the course again, or run: course build")]
-    return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home)]
+    return [(True, f"{len(home.lessons)} lessons"), *check_notebooks(home)]
 
 
-def look_at_notebooks(home: Course) -> list[Finding]:
+def check_notebooks(home: Course) -> list[Finding]:
     """Findings about the course's notebooks that were renamed, moved or copied, or are missing."""
     found, here = [], set()
     for path in sorted([*home.root.glob("*.ipynb"), *(home.root / "notebooks").rglob("*.ipynb")]):

@@ -107,7 +107,7 @@ def _readable(figure: Figure) -> None:
             text.set_text(HYPHEN.sub("−", text.get_text()))
 
 
-def words_instead(words: str, caption: str) -> Picture:
+def text_picture(words: str, caption: str) -> Picture:
     """A picture that only says in words why there is nothing to draw."""
     figure, ax = new_figure(8.2, 1.0)
     ax.axis("off")

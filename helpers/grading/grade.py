@@ -16,7 +16,7 @@ from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
 from helpers.grading.safe_text import one_line
-from helpers.released import differs, told_of_working_copies
+from helpers.released import differs, working_copies_note
 
 SHOWN_FLAGS = 6
 
@@ -117,7 +117,7 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     for line in summary(graded, outcome.results, report):
         print(line)
     changed = [lesson] if differs(folders.notebook(lesson), folders.executed(lesson)) else []
-    for line in told_of_working_copies(changed, "graded against"):
+    for line in working_copies_note(changed, "graded against"):
         print(f"  {line}")
     database = folders.db_url.removeprefix("sqlite:///")
     database = database.split("@")[-1] if database == folders.db_url else shown(database)  # without a password

@@ -12,11 +12,11 @@ def run(args: argparse.Namespace) -> int:
     """Report on everything that learners need and that grading needs. Returns 0 if all of it works, otherwise 1."""
     learning = doctor.told(doctor.findings())
     print("\nOnly for grading; learners need none of this:")
-    packages = map(doctor.look_at_package, doctor.GRADING_PACKAGES)
-    return max(learning, doctor.told([*packages, look_at_sandbox()]))
+    packages = map(doctor.check_package, doctor.GRADING_PACKAGES)
+    return max(learning, doctor.told([*packages, check_sandbox()]))
 
 
-def look_at_sandbox() -> tuple[bool, str]:
+def check_sandbox() -> tuple[bool, str]:
     """Start the sandbox and run one line of code in it. Returns whether that works, and a sentence."""
     try:
         from helpers.grading import sandbox, sandbox_files

@@ -1,8 +1,8 @@
 """The real network of lesson 13, all-MiniLM-L6-v2: its weights and its tokenizer.
 
-    numbers()            its 103 weights under BERT's names, or those of a small random network if they are missing
-    is_real()            whether numbers() returns the real weights
-    vocab()              the tokens that fit numbers(), with their ids
+    state_dict()            its 103 weights under BERT's names, or those of a small random network if they are missing
+    is_real()            whether state_dict() returns the real weights
+    vocab()              the tokens that fit state_dict(), with their ids
     wordpiece_vocab()    the model's tokens with their ids, without a download (for lesson 1)
     words(sentence)      BERT's split into words and punctuation, before WordPiece
     pieces(sentence, wordpiece)  the tokens of a sentence, with [CLS] and [SEP]
@@ -14,5 +14,5 @@ its SHA-256 hash.
 """
 
 from helpers.pretrained.model_files import HOW_TO
-from helpers.pretrained.weights import HEADS, LAYERS, is_real, numbers, vocab, wordpiece_vocab
+from helpers.pretrained.weights import HEADS, LAYERS, is_real, state_dict, vocab, wordpiece_vocab
 from helpers.pretrained.wordpieces import batch, pieces, words

@@ -62,7 +62,7 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
     return state, numbered(pieces.read_text(encoding="utf-8").split("\n")), True
 
 
-def numbers() -> dict:
+def state_dict() -> dict:
     """The network's weights under BERT's names, float32. Don't change them, because figures use the same tensors."""
     return dict(_loaded()[0])
 

@@ -51,7 +51,7 @@ def working_copies(root: Path) -> list[str]:
     return [path.stem for path in built if differs(root / "notebooks" / path.stem / path.name, path)]
 
 
-def told_of_working_copies(names: list[str], what: str) -> list[str]:
+def working_copies_note(names: list[str], what: str) -> list[str]:
     """One sentence about the lessons `names`, if there are any. what: such as "graded against"."""
     if not names:
         return []

@@ -1,7 +1,7 @@
 """The course's translator: a small trained Transformer, of which learners can replace every part.
 
-    machine()                the trained network
-    machine(scaled_scores=f) the same network with f in place of that part; names as in FINISHED_PARTS
+    model()                the trained network
+    model(scaled_scores=f) the same network with f in place of that part; names as in FINISHED_PARTS
     translate(network, "jane visits africa in september")
     english, french          vocabularies: word -> id (PAD 0; French also BOS 1, EOS 2)
     FINISHED_PARTS           the translator's own function or module for every replaceable name
@@ -38,7 +38,7 @@ from helpers.translator.trained import (
     NUM_LAYERS,
     SIZES,
     greedy,
-    machine,
+    model,
     part_state,
     source_batch,
     state,

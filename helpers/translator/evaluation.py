@@ -11,7 +11,7 @@ import torch
 from helpers.corpus import Pair, sentence_pairs
 from helpers.translator.finished_parts import make_batch
 from helpers.translator.network import Parts
-from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, machine, source_batch
+from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, model, source_batch
 from helpers.translator.word_ids import BOS, EOS, PAD, english_ids, french_ids, french_sentence
 
 MAX_WORDS = 20  # in a sentence that a learner types
@@ -50,7 +50,7 @@ def unseen(count: int) -> Batch:
 
 
 @torch.no_grad()
-def nats_a_word(network, batch: Batch, shift_right=None, replaced: Mapping | None = None) -> float:
+def nats_per_word(network, batch: Batch, shift_right=None, replaced: Mapping | None = None) -> float:
     """Mean cross-entropy of the next French word (or the end), given the true words before it.
 
     shift_right: the learner's function that makes the decoder's input from the targets, if any. replaced: parts for
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
 
 
 @torch.no_grad()
-def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
+def attention_of(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     """Run the network on ids and return the attention weights of its blocks."""
     with attention_weights(network) as seen:
         memory = network.encode(src)
@@ -108,10 +108,10 @@ def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
     return inputs[0]
 
 
-def read_by_a_head(sentence: str, layer: int, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+def head_inputs(sentence: str, layer: int, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """The input (T, 64) of a block of the translator's encoder, and the weights of one of its heads, (16, 64) each,
     under their names in an AttentionHead. layer and head count from 0."""
-    network = machine()
+    network = model()
     block = network.encoder.blocks[layer]
     x = input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))[0]
     layers = {f"{name}.weight": getattr(block.attention, name).weight for name in ("W_q", "W_k", "W_v")}
@@ -127,7 +127,7 @@ def columns_of(head: int) -> slice:
 @torch.no_grad()
 def ablated(heads: Iterable[tuple[int, int]]):
     """The translator without these (block, head) of its encoder, counted from 0; their columns of W_O are set to 0."""
-    network = machine()
+    network = model()
     for block, head in heads:
         network.encoder.blocks[block].attention.W_o.weight[:, columns_of(head)] = 0
     return network

@@ -13,7 +13,7 @@ from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import FINISHED_PARTS, Parts
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
-from helpers.translator.trained import D_MODEL, NUM_HEADS, machine, source_batch, state
+from helpers.translator.trained import D_MODEL, NUM_HEADS, model, source_batch, state
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
@@ -49,13 +49,13 @@ def ids_view(trial, sentence, parts):
 def order_view(trial, sentence, parts):
     """Lesson 2: the loss without positions, and with the English words shuffled."""
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    unordered = evaluation.nats_a_word(machine(add_positions=lambda x, table: x), batch)
+    unordered = evaluation.nats_per_word(model(add_positions=lambda x, table: x), batch)
     generator = torch.Generator().manual_seed(2)
     src = batch.src.clone()
     for row in src:
         length = int((row != PAD).sum())
         row[:length] = row[torch.randperm(length, generator=generator)]
-    shuffled = evaluation.nats_a_word(trial.network, batch._replace(src=src))
+    shuffled = evaluation.nats_per_word(trial.network, batch._replace(src=src))
     facts = [_loss("without any positions", unordered), _loss("with the English words shuffled", shuffled)]
     return facts, figures.attention_map(trial, sentence)
 
@@ -68,7 +68,7 @@ def _loss(label: str, nats: float, indent: str = "") -> Fact:
 def scores_view(trial, sentence, parts):
     """Lesson 3: the raw scores of a trained head, and an edge from each word to its largest score."""
     layer, head, _ = evaluation.head_for(sentence)
-    network = machine()
+    network = model()
     x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
     attention = network.encoder.blocks[layer].attention
     projected = (parts.project(x, W.weight) for W in (attention.W_q, attention.W_k))  # (1, T, D) each
@@ -91,11 +91,11 @@ def divisor_view(trial, sentence, parts):
         "the head's width": width,
     }
     for words, divisor in divisors.items():
-        loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
+        loss = evaluation.nats_per_word(model(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
         facts.append(_loss(f"divided by {words}", loss, "  "))
     if "weights_jacobian" in parts.replaced:
         layer, head, _ = evaluation.head_for(sentence)
-        x, weights = evaluation.read_by_a_head(sentence, layer, head)
+        x, weights = evaluation.head_inputs(sentence, layer, head)
         Q, K = (x @ weights[f"W_{letter}.weight"].T for letter in "qk")  # (T, d_k) each
         for words, divisor in (("nothing", 1.0), ("the square root of the head's width", Q.shape[-1] ** 0.5)):
             largest = max(float(parts.weights_jacobian(q, K, divisor).abs().max()) for q in Q)
@@ -124,7 +124,7 @@ def leak_view(trial, sentence, parts):
         row = parts.masked_softmax(torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
         facts.append(Fact("a fully masked row becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
     if "leaks_future" in parts.replaced:
-        attention, mask = machine().blocks[0].self_attention, FINISHED_PARTS["causal_mask"](6)
+        attention, mask = model().blocks[0].self_attention, FINISHED_PARTS["causal_mask"](6)
         x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
         with_mask = parts.leaks_future(lambda y: attention(y, mask=mask)[0], x)
         found = f"with its mask {with_mask}, without it {parts.leaks_future(lambda y: attention(y)[0], x)}"
@@ -141,7 +141,7 @@ def temperature_view(trial, sentence, parts):
             "softmax_with_temperature": lambda x, _t, t=temperature: parts.softmax_with_temperature(x, t),
             "softmax": lambda x, dim=-1, t=temperature: parts.softmax(x / t, dim),
         }
-        points.append((temperature, evaluation.nats_a_word(machine(**{name: heated[name]}), batch)))
+        points.append((temperature, evaluation.nats_per_word(model(**{name: heated[name]}), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return [Fact("the loss is NaN at every temperature, so there is no curve to draw")], []
     line = "nats per word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
@@ -152,7 +152,7 @@ def head_view(trial, sentence, parts):
     """Lesson 7: an attention map, and the context shift in the full encoder with its attention and without it."""
     src, words = source_batch([sentence]), sentence.split()
     facts = []
-    for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
+    for how, network in (("with", trial.network), ("without", model(attention=_no_attention))):
         after = network.encode(src)[0]  # (T, D)
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
         shifts = parts.context_shift(before, after)
@@ -177,7 +177,7 @@ def heads_view(trial, sentence, parts):
     for block in network.encoder.blocks:
         importance.append(parts.head_importance(block.attention, x).tolist())
         x = block(x)
-    seen = evaluation.look(network, src).encoder
+    seen = evaluation.attention_of(network, src).encoder
     what, facts = "how far attention's output moves without a head", []
     for i, row in enumerate(importance):
         shown = [f"{value:.2f}" for value in row]

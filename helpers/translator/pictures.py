@@ -23,7 +23,7 @@ def attention_map(trial, sentence: str) -> list[Picture]:
     """
     words, written = sentence.split(), trial.french.split()[:14]
     target = torch.tensor([[BOS, *french_ids(" ".join(written))]])
-    seen = evaluation.look(trial.network, source_batch([sentence]), target)
+    seen = evaluation.attention_of(trial.network, source_batch([sentence]), target)
     layer, head, relation = evaluation.head_for(sentence)
     inside, across = (w if w is not None and w.isfinite().any() else None for w in (seen.encoder[layer], seen.cross))
     shown = [item for item in (inside, across) if item is not None]

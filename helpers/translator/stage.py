@@ -24,7 +24,7 @@ from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.part_views import view_of
 from helpers.translator.parts import PART, PARTS
 from helpers.translator.table import EXACT, NATS, Fact, Row, as_html, compared
-from helpers.translator.trained import WeightMismatch, greedy, machine, source_batch
+from helpers.translator.trained import WeightMismatch, greedy, model, source_batch
 from helpers.translator.word_ids import english, french_sentence
 from helpers.widgets.progress_bar import in_notebook, static_page
 
@@ -152,11 +152,11 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     try:
         printed = contextlib.redirect_stdout(io.StringIO())  # because parts are called a thousand times
         with switches_set(), time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed:
-            network = machine(**inside)
+            network = model(**inside)
             batch, encode = evaluation.unseen(evaluation.LOSS_SENTENCES), guards.get("encode")
             if encode:
                 batch = batch._replace(src=source_batch(batch.english, encode))
-            trial.nats = evaluation.nats_a_word(network, batch, guards.get("shift_right"), inside)
+            trial.nats = evaluation.nats_per_word(network, batch, guards.get("shift_right"), inside)
             trial.in_loss = set(trial.ran)
             src = source_batch([sentence], encode)
             if WRITING & set(guards):

@@ -45,7 +45,7 @@ def part_state(prefix: str) -> dict[str, torch.Tensor]:
     return found
 
 
-def machine(**replaced) -> torch.nn.Module:
+def model(**replaced) -> torch.nn.Module:
     """A new copy of the trained network, with the given functions or modules in place of the parts of these names.
 
     The parameters of a module should have the names of `state()`; another name is accepted if only one tensor fits it.

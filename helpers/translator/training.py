@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 from helpers.corpus import sentence_pairs
-from helpers.translator.evaluation import as_batch, exact, nats_a_word, unseen
+from helpers.translator.evaluation import as_batch, exact, nats_per_word, unseen
 from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import Transformer
-from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS, machine
+from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS, model
 from helpers.translator.word_ids import PAD
 from helpers.widgets.progress_bar import bar
 
@@ -74,6 +74,6 @@ def build() -> None:
     path = store(train(), Path(__file__).parent)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {wall:.0f} s ({cpu:.0f} s of processor time)")
-    network, batch = machine(), unseen(2000)
+    network, batch = model(), unseen(2000)
     print(f"{100 * exact(network, batch):.2f}% of {len(batch.french)} unseen sentences exact")
-    print(f"{nats_a_word(network, batch):.5f} nats per word")
+    print(f"{nats_per_word(network, batch):.5f} nats per word")

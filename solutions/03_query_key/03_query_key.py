@@ -730,7 +730,7 @@ figures.self_scores_by_kind()
 # with untrained networks of the same shape.
 
 # %%
-experiments.own_first_choices()
+experiments.largest_weight_on_itself()
 
 # %% [markdown]
 # Training has doubled the fraction, from $0.13$ to $0.27$, but most words still attend mostly to another word.

@@ -496,7 +496,7 @@ check(Encoder)
 encoder = or_finished(Encoder)(len(translator.english), 64, 4, 128, num_layers=2, max_len=24)
 encoder.load_state_dict(translator.part_state("encoder"), strict=False)  # yours may have more parts
 ids = translator.source_batch([figures.SENTENCE])  # (B=1, T=5)
-difference = (encoder(ids) - translator.machine().encode(ids)).abs().max().item()
+difference = (encoder(ids) - translator.model().encode(ids)).abs().max().item()
 print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's encoder {difference:.0e}")
 
 # %% [markdown]
@@ -653,7 +653,7 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 # sentence and compute, for each word, the cosine of its two output vectors:
 
 # %%
-model = translator.machine()
+model = translator.model()
 sentences = ["jane visits africa in september", "jane visits africa in may"]
 one, other = model.encode(translator.source_batch(sentences)).split(1)  # (1, T, D) each
 cosines = F.cosine_similarity(one, other, dim=-1)[0]  # (T,)

@@ -183,7 +183,7 @@ check(fixed_loss)
 # does each get right?
 
 # %%
-figures.two_trainings(or_finished(fixed_loss))
+figures.two_runs(or_finished(fixed_loss))
 
 # %% [markdown]
 # The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input.

@@ -626,7 +626,7 @@ print(f"{hits} of {total} French words are aligned with the word that they come 
 # the blue door*. An orange line means that the model attends to a different word from the one that the grammar gives.
 
 # %%
-explore.looks(model)
+explore.cross_attention(model)
 
 # %% [markdown]
 # The model has learned word pairs and word order without being given them. But in the figure you see only one of
@@ -647,7 +647,7 @@ explore.looks(model)
 # **Predict before you run:** which of these have a lower loss than the correct run?
 
 # %%
-figures.broken_trainings()
+figures.runs_with_bugs()
 
 # %% [markdown]
 # Without the shift, the model has learned to copy its input after seventy steps, so it writes one word again and
@@ -814,7 +814,7 @@ figures.with_and_without_smoothing()
 # weights, or at least similar word vectors?
 
 # %%
-figures.beside(model)
+figures.two_runs(model)
 
 # %% [markdown]
 # The weights themselves are uncorrelated. But the two models partly agree on which English words have similar vectors
@@ -826,7 +826,7 @@ figures.beside(model)
 # translates?
 
 # %%
-figures.same_machine()
+figures.same_function()
 
 # %% [markdown]
 # The first two changes have no effect except for rounding. So a huge number of weight settings compute exactly the

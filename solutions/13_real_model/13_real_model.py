@@ -50,7 +50,7 @@ transformer_map("13_real_model")
 # hub (91 MB). If it finds neither, we use a small random network.
 
 # %%
-weights = pretrained.numbers()  # BERT's names -> tensors
+weights = pretrained.state_dict()  # BERT's names -> tensors
 print(f"{sum(tensor.numel() for tensor in weights.values()):,} parameters in {len(weights)} tensors")
 for name, tensor in weights.items():
     if "layer." not in name or "layer.0." in name:

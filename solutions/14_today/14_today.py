@@ -32,7 +32,7 @@ from helpers.blocks import (
 )
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
-from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
+from helpers.lessons.today.adapting import adapted, finished_translator, nats_per_word
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.translator import evaluation
 
@@ -534,7 +534,9 @@ torch.manual_seed(0)
 network = adapted(finished_translator(), or_finished(LoRA), rank=4, alpha=8.0)
 learned = [p for p in network.parameters() if p.requires_grad]
 print(f"{sum(p.numel() for p in learned):,} of {sum(p.numel() for p in network.parameters()):,} parameters are trained")
-print(f"loss on ordinary French: {nats_a_word(finished_translator()):.4f} before, {nats_a_word(network):.4f} with LoRA")
+print(
+    f"loss on ordinary French: {nats_per_word(finished_translator()):.4f} before, {nats_per_word(network):.4f} with LoRA"
+)
 print(f"exactly right in the new French: {evaluation.exact(network, test):.0%}")
 
 # %% [markdown]
@@ -975,9 +977,7 @@ check(rename_llama)
 # </details>
 
 # %%
-state = (
-    layout.made_up_llama()
-)  # random weights in Llama's layout: two blocks, width 24, four heads, two key-value heads
+state = layout.random_llama()  # random weights in Llama's layout: two blocks, width 24, four heads, two key-value heads
 model = Decoder(or_finished(LlamaBlock), **layout.SIZES)
 model.load_state_dict(or_finished(rename_llama)(state))
 ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])  # (1, T)

@@ -80,21 +80,21 @@ def test_counted_operations_with_and_without_a_cache_match_the_formula():
 
 
 def test_loss_of_the_translator_with_and_without_the_shift():
-    network, batch = translator.machine(), evaluation.unseen(200)
-    assert evaluation.nats_a_word(network, batch) < 0.0003
-    assert evaluation.nats_a_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
+    network, batch = translator.model(), evaluation.unseen(200)
+    assert evaluation.nats_per_word(network, batch) < 0.0003
+    assert evaluation.nats_per_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     with torch.no_grad():
         mine = blocks.fixed_loss(network, batch.src, tgt, translator.PAD).item()
-    assert mine == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-2)
+    assert mine == pytest.approx(evaluation.nats_per_word(network, batch), rel=1e-2)
     assert torch.equal(blocks.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
 
 
 def test_with_every_word_at_position_0_the_translation_never_ends():
-    network = translator.machine()
+    network = translator.model()
     with torch.no_grad():
         network.positions.weight[:] = network.positions.weight[:1].clone()
-    assert evaluation.nats_a_word(network, evaluation.unseen(200)) == pytest.approx(11.8, abs=0.05)
+    assert evaluation.nats_per_word(network, evaluation.unseen(200)) == pytest.approx(11.8, abs=0.05)
     assert set(translator.translate(network, figures.ENGLISH).split()) == {"jane"}
 
 
@@ -132,7 +132,7 @@ def test_the_last_position_attends_to_the_first_and_the_last_word():
     says("over 300 sentences it gives 0.41 to the first English word and 0.28 to the last")
     pairs = sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch = evaluation.as_batch(pairs)
-    weights = evaluation.look(translator.machine(), batch.src, batch.tgt_in).cross.mean(dim=1)  # (B, T_t, T_s)
+    weights = evaluation.attention_of(translator.model(), batch.src, batch.tgt_in).cross.mean(dim=1)  # (B, T_t, T_s)
     rows = torch.arange(len(pairs))
     end = (batch.tgt_out == translator.EOS).int().argmax(dim=1)
     last = (batch.src != translator.PAD).sum(dim=1) - 1
@@ -162,8 +162,8 @@ def written(network, width=1):
 
 def test_greedy_decoding_writes_spain_and_a_beam_of_three_writes_jane():
     says("A beam of three finds a sentence that greedy decoding missed", "(−0.94 instead of −1.51)")
-    assert written(translator.machine()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
-    assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.945, abs=0.006))
+    assert written(translator.model()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
+    assert written(translator.model(), 3) == (JANE, pytest.approx(-0.945, abs=0.006))
 
 
 def test_no_place_is_the_subject_of_a_training_sentence():

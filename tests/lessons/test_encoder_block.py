@@ -17,7 +17,7 @@ from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.rendering import as_text
 from helpers.corpus import lexicon
 from helpers.lessons.encoder_block import explore, figures
-from helpers.translator.evaluation import exact, nats_a_word, unseen
+from helpers.translator.evaluation import exact, nats_per_word, unseen
 from tests import draws
 from tests.draws import pictures_of
 from tests.from_torch import block_from_torch
@@ -161,7 +161,7 @@ def test_interactions_are_counted_exactly():
 
 
 def test_the_word_that_visits_attends_to_depends_on_the_sentence():
-    first, second = translator.machine().encoder.blocks
+    first, second = translator.model().encoder.blocks
     seen = {}
     for sentence in ("jane visits africa in september", "paul visits france in september"):
         _, weights = second.attention(first(figures.word_vectors(sentence)[None]))
@@ -182,8 +182,8 @@ def test_loss_of_the_translator_when_its_blocks_are_rewired():
     assert cost(figures.BUG) == pytest.approx(0.06, abs=0.01)
     assert cost("pre-norm") == pytest.approx(2.76, abs=0.03)
     assert cost("no residual") == pytest.approx(8.42, abs=0.05)
-    assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(8.0, abs=0.1)
-    right = translator.machine(EncoderBlock=blocks.EncoderBlock, layer_norm=blocks.layer_norm)
+    assert nats_per_word(translator.model(EncoderBlock=ByTheLetter), batch) == pytest.approx(8.0, abs=0.1)
+    right = translator.model(EncoderBlock=blocks.EncoderBlock, layer_norm=blocks.layer_norm)
     assert exact(right, batch.first(100)) > 0.98
 
 

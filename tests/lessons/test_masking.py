@@ -15,7 +15,7 @@ from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future, pa
 from helpers.lessons.masking import explore, figures, trained_decoder
 from helpers.translator import finished_parts
 from helpers.translator.decoding import write
-from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_per_word, unseen
 from helpers.translator.word_ids import PAD
 from tests.draws import lecture, pictures_of
 from tests.judged import verdict_of
@@ -144,13 +144,13 @@ def everything_is_real(lengths, T):
     ids=["nothing", "no causal mask", "masked after", "no padding mask"],
 )
 def test_loss_of_the_translator_with_each_mistake(parts, nats, times, percent):
-    machine, right = translator.machine(**parts), translator.machine()
-    loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
+    network, right = translator.model(**parts), translator.model()
+    loss = nats_per_word(network, unseen(LOSS_SENTENCES))
     assert in_nats(loss) == nats
-    assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
-    assert translator.translate(machine, "jane visits africa in september") == "jane visite l' afrique en septembre"
+    assert exact(network, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
+    assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
     if times:
-        assert loss / nats_a_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
+        assert loss / nats_per_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
             float(times.replace(",", "")), rel=0.03
         )
     assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("05_masking"))
@@ -333,17 +333,17 @@ def test_without_a_causal_mask_translations_hardly_change():
     )
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != PAD
-    network = translator.machine(causal_mask=sees_everything)
+    network = translator.model(causal_mask=sees_everything)
     memory = network.encode(batch.src)
     places = [network.decode(batch.tgt_in[:, : t + 1], memory, batch.src)[:, -1] for t in range(kept.shape[1])]
     so_far = torch.stack(places, dim=1)[kept]  # (words, V), each from the earlier words only
-    masked = translator.machine()(batch.src, batch.tgt_in)[kept]  # the mask hides the later words
+    masked = translator.model()(batch.src, batch.tgt_in)[kept]  # the mask hides the later words
     losses = [F.cross_entropy(scores, batch.tgt_out[kept]).item() for scores in (masked, so_far)]
     assert losses == pytest.approx([0.00016, 0.00017], abs=5e-6)
     assert (so_far - masked).abs().max().item() == pytest.approx(2.5, abs=0.05)
     for src in batch.src[:3, None]:
         src = src[src != PAD][None]
-        assert write(network, src, {"causal_mask": sees_everything}) == write(translator.machine(), src, {})
+        assert write(network, src, {"causal_mask": sees_everything}) == write(translator.model(), src, {})
 
 
 @pytest.mark.slow
@@ -354,7 +354,7 @@ def test_in_other_training_runs_the_causal_mask_matters_least_too():
     )
     wrong = ({"causal_mask": sees_everything}, {"masked_softmax": masked_after}, {"padding_mask": everything_is_real})
     for seed in (1, 2):
-        losses = [nats_a_word(trained_with(seed, **parts), unseen(LOSS_SENTENCES)) for parts in ({}, *wrong)]
+        losses = [nats_per_word(trained_with(seed, **parts), unseen(LOSS_SENTENCES)) for parts in ({}, *wrong)]
         first, *others = (loss / losses[0] for loss in losses[1:])
         assert 350 < first < 2200 and all(max(2500, 3 * first) < other < 11_000 for other in others)
 

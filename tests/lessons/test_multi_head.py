@@ -231,10 +231,10 @@ def test_some_heads_are_needless_and_some_replace_one_another():
     says("| all four of block 0 (their single costs sum to 0.003) | 0.025 |", "| all of these seven | 0.18 |")
 
     def without(*heads):
-        network = translator.machine()
+        network = translator.model()
         for block, head in heads:
             network.get_submodule(figures.ATTENTIONS[block]).W_o.weight[:, head * 16 : (head + 1) * 16] = 0
-        return evaluation.nats_a_word(network, evaluation.unseen(200))
+        return evaluation.nats_per_word(network, evaluation.unseen(200))
 
     whole, (first, _) = figures.ablation_losses()
     low, high = [(0, h) for h in range(4)], [(1, h) for h in (1, 2, 3)]
@@ -251,7 +251,7 @@ def test_the_head_that_finds_the_noun_needs_positions_even_with_one_noun():
     pairs, found = sentence_pairs(600, random.Random(3), unseen=True), {}
     src = translator.source_batch([pair.english for pair in pairs])
     for places in (True, False):
-        seen = evaluation.look(figures._network(places), src).encoder[1][:, 0]  # (600, T, T)
+        seen = evaluation.attention_of(figures._network(places), src).encoder[1][:, 0]  # (600, T, T)
         for pair, weights in zip(pairs, seen, strict=True):
             words = pair.english.split()
             nouns = [i for i, word in enumerate(words) if word in lexicon.NOUNS]
@@ -281,7 +281,7 @@ def test_in_other_training_runs_other_heads_matter():
             for h in range(4):
                 with torch.no_grad():
                     W_o[:, h * 16 : (h + 1) * 16] = 0
-                    costs[name, h] = evaluation.nats_a_word(network, batch)
+                    costs[name, h] = evaluation.nats_per_word(network, batch)
                     W_o.copy_(saved)
         worst.append((max(costs.values()), max(costs, key=costs.get)[0]))
     costs, heads = zip(*worst, strict=True)

@@ -115,7 +115,7 @@ def test_words_at_late_positions_make_the_translator_stop():
     src = evaluation.unseen(60).src
     bounds = {0: (0, 0.04), 1: (0, 0.04), 2: (0.5, 0.8), 3: (0.5, 0.8)} | {place: (0.9, 1) for place in (13, 17, 23)}
     for position, (low, high) in bounds.items():
-        network = translator.machine(add_positions=lambda x, table, position=position: x + table[position])
+        network = translator.model(add_positions=lambda x, table, position=position: x + table[position])
         stopped = (greedy(network, src) == EOS).any(dim=1).double().mean().item()
         assert low <= stopped <= high
 
@@ -144,8 +144,8 @@ def test_cosines_with_another_exponent_cost_little():
             cosines = (torch.arange(length)[:, None] / 10000 ** ((even + ahead) / d_model)).cos()
             return torch.stack([blocks.sinusoidal_positions(length, d_model)[:, 0::2], cosines], -1).flatten(1).float()
 
-        network = translator.machine(sinusoidal_positions=table)
-        assert evaluation.nats_a_word(network, batch) == pytest.approx(nats, rel=0.03)
+        network = translator.model(sinusoidal_positions=table)
+        assert evaluation.nats_per_word(network, batch) == pytest.approx(nats, rel=0.03)
         assert 1 - 10000 ** (-ahead / 64) == pytest.approx(slower, abs=0.011)
 
 
@@ -158,7 +158,7 @@ def test_the_bug_gives_sentences_positions_beyond_those_of_training():
     assert translator.MAX_LEN == 24
     batch = evaluation.unseen(200)
     with torch.no_grad():
-        logits = translator.machine(add_positions=published_layer)(batch.src, batch.tgt_in)
+        logits = translator.model(add_positions=published_layer)(batch.src, batch.tgt_in)
 
     def nats(rows):
         return F.cross_entropy(logits[rows].flatten(0, 1), batch.tgt_out[rows].flatten(), ignore_index=PAD).item()
@@ -176,7 +176,7 @@ def test_only_positions_tell_who_visits_whom():
     sentences = "the dog visits the cat", "the cat visits the dog"
 
     def french(**parts):
-        return [translator.translate(translator.machine(**parts), sentence) for sentence in sentences]
+        return [translator.translate(translator.model(**parts), sentence) for sentence in sentences]
 
     assert french() == ["le chien visite le chat", "le chat visite le chien"]
     assert french(add_positions=lambda x, table: x) == ["le chat", "le chat"]

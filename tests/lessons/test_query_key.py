@@ -125,9 +125,9 @@ def with_reshape(Q, K):
 
 def test_loss_of_the_translator_with_the_reshape_bug():
     batch = evaluation.unseen(200)
-    buggy = translator.machine(attention_scores=with_reshape)
-    assert evaluation.nats_a_word(buggy, batch) == pytest.approx(5.31, abs=0.05)
-    assert evaluation.nats_a_word(translator.machine(attention_scores=blocks.attention_scores), batch) < 0.0003
+    buggy = translator.model(attention_scores=with_reshape)
+    assert evaluation.nats_per_word(buggy, batch) == pytest.approx(5.31, abs=0.05)
+    assert evaluation.nats_per_word(translator.model(attention_scores=blocks.attention_scores), batch) < 0.0003
 
 
 def test_the_graph_keeps_an_edge_at_the_threshold():
@@ -163,7 +163,7 @@ def test_the_other_heads_are_needed_only_together():
         "but without all seven a third of the translations are wrong.",
         "| 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |",
     )
-    assert evaluation.nats_a_word(evaluation.ablated([figures.REAL_HEAD]), BATCH()) < 0.0003
+    assert evaluation.nats_per_word(evaluation.ablated([figures.REAL_HEAD]), BATCH()) < 0.0003
     assert (right(*HEADS[:4]), right(*HEADS[4:])) == (286, 251)
     assert right(*(head for head in HEADS if head != (1, 0))) == 200
     assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
@@ -174,7 +174,7 @@ def test_on_300_sentences_the_head_attends_mostly_to_the_previous_token():
         "Over 300 unseen sentences, the previous token has the largest score for 58% of the words.",
         "| weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |",
     )
-    _, before, weight = experiments.choices(translator.machine())
+    _, before, weight = experiments.choices(translator.model())
     assert before[figures.REAL_HEAD].item() == pytest.approx(0.58, abs=0.005)
     assert weight[figures.REAL_HEAD].item() == pytest.approx(0.47, abs=0.005)
     for seed in (0, 1, 2):
@@ -188,7 +188,7 @@ def test_words_attend_to_themselves_twice_as_often_as_by_chance():
     )
     chance = experiments.chance_of_itself()
     assert chance == pytest.approx(0.13, abs=0.002)
-    own = experiments.choices(translator.machine())[0]
+    own = experiments.choices(translator.model())[0]
     assert own.mean().item() == pytest.approx(0.27, abs=0.006) and (own > 1.3 * chance).all()
     untrained = [experiments.choices(experiments.untrained(seed))[0] for seed in (0, 1, 2)]
     assert all(0.115 < by_head.mean() < 0.135 for by_head in untrained)
@@ -239,14 +239,14 @@ def test_trained_with_the_reshape_bug_it_translates_batches_better_than_single_s
 
     monkeypatch.setattr(training, "Transformer", with_the_bug)
     bugged, batch = training.train(seed), evaluation.unseen(200)
-    assert 0.01 < evaluation.nats_a_word(bugged, batch) < 0.05
+    assert 0.01 < evaluation.nats_per_word(bugged, batch) < 0.05
     hundred = batch.first(100)
-    for network, together, alone in ((bugged, range(90, 101), range(30, 61)), (translator.machine(), [100], [100])):
+    for network, together, alone in ((bugged, range(90, 101), range(30, 61)), (translator.model(), [100], [100])):
         assert round(100 * evaluation.exact(network, hundred)) in together
         pairs = zip(hundred.english, hundred.french, strict=True)
         assert sum(translator.translate(network, english) == french for english, french in pairs) in alone
 
 
 def test_the_grader_does_not_run_the_courses_own_experiments():
-    assert only_shows("experiments.ablate(heads=[(1, 3)])") and only_shows("experiments.own_first_choices()")
+    assert only_shows("experiments.ablate(heads=[(1, 3)])") and only_shows("experiments.largest_weight_on_itself()")
     assert not only_shows("experiments.margins(two_channel_graph)")

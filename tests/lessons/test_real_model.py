@@ -54,7 +54,7 @@ def real():
     """The network's weights. Without them tests are skipped, or fail in CI, where nothing may be skipped."""
     if not pretrained.is_real():
         (pytest.fail if os.environ.get("COURSE_CI") == "1" else pytest.skip)(f"no numbers here: {pretrained.HOW_TO}")
-    return pretrained.numbers()
+    return pretrained.state_dict()
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_offline_mode_uses_no_network(put_file, monkeypatch):
 
 
 def test_without_the_file_replacement_weights_say_what_to_do(put_file, capsys):
-    state = pretrained.numbers()
+    state = pretrained.state_dict()
     printed = capsys.readouterr().out
     assert pretrained.HOW_TO in printed and "means nothing" in printed and printed.count("\n") == 2
     assert not pretrained.is_real()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of n
 @torch.no_grad()
 def top(encoder, sentence):
     """Return the last hidden states (T, D) of a sentence."""
-    return read(encoder, pretrained.numbers(), [sentence])[2][-1][0]
+    return read(encoder, pretrained.state_dict(), [sentence])[2][-1][0]
 
 
 def test_heads_that_attend_to_cls_get_short_values_from_it():
@@ -186,7 +186,7 @@ def test_effect_of_ablating_the_head_of_it():
     says("without head 9, by 0.0079", "*it* is only ninth of 13 words")
     says("rank 1 in the passive sentence, 9 with the trophy and *small*")
 
-    encoder = filled(pretrained.numbers())
+    encoder = filled(pretrained.state_dict())
 
     def change(sentence, head):
         index = pretrained.pieces(sentence, blocks.wordpiece).index("it")

@@ -10,7 +10,7 @@ from torch import nn
 
 from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
-from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_per_word, unseen
 from tests.draws import lecture, life_is_short, pictures_of
 from tests.lessons.lesson_text import says, text_of
 from tests.other_trainings import trained_with
@@ -76,17 +76,17 @@ def test_lengths_of_weight_vectors_in_the_notes():
 
 
 def test_loss_of_the_translator_with_other_divisors():
-    right = nats_a_word(translator.machine(), unseen(LOSS_SENTENCES))
+    right = nats_per_word(translator.model(), unseen(LOSS_SENTENCES))
     for divisor, nats, times, percent in (
         (4, "0.00016", 1, 100),
         (8, "0.00062", 4, 100),
         (1, "0.011", 70, 97),
         (16, "0.068", 420, 86),
     ):
-        machine = translator.machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
-        loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
+        network = translator.model(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
+        loss = nats_per_word(network, unseen(LOSS_SENTENCES))
         assert in_nats(loss) == nats and loss / right == pytest.approx(times, rel=0.04)
-        assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
+        assert exact(network, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
         assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text_of("04_scaling")), divisor
 
 
@@ -231,7 +231,7 @@ def test_the_bug_makes_scores_too_small_and_the_fix_does_not():
 
 def test_scores_of_trained_heads_have_unequal_standard_deviations():
     lesson_says("is $0.2$ in one of the eight heads of its encoder and $5.5$ in another")
-    network, caught = translator.machine(), {block: [] for block in range(2)}
+    network, caught = translator.model(), {block: [] for block in range(2)}
     for i, block in enumerate(network.encoder.blocks):
         block.register_forward_pre_hook(lambda _module, args, i=i: caught[i].append(args[0][0]))
     with torch.no_grad():
@@ -257,7 +257,7 @@ def test_too_large_a_divisor_hurts_most_in_other_training_runs_too():
     lesson_says("two more training runs on two kinds of processor: 3 to 22, 17 to 80 and 290 to 600 times")
     for seed in (1, 2):
         networks = [trained_with(seed, scaled_scores=over(divisor)) for divisor in (4, 8, 1, 16)]
-        losses = [nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks]
+        losses = [nats_per_word(network, unseen(LOSS_SENTENCES)) for network in networks]
         assert exact(networks[-1], unseen(LOSS_SENTENCES).first(100)) < 1
         bug, unscaled, by_width = (loss / losses[0] for loss in losses[1:])
         assert 2 < bug < unscaled / 1.5 and 12 < unscaled < 110 and by_width > 3 * unscaled and by_width > 220

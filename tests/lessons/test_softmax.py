@@ -10,7 +10,7 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.lessons.softmax import explore, figures
-from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_per_word, unseen
 from tests.draws import close, lecture, pictures_of
 from tests.judged import verdict_of
 from tests.lessons.lesson_text import says
@@ -144,18 +144,18 @@ def test_ranges_of_float_types_and_weights_at_high_temperatures():
 
 def test_loss_of_the_translator_with_other_softmax_and_cross_entropy():
     def cost(**parts):
-        return nats_a_word(translator.machine(**parts), unseen(LOSS_SENTENCES))
+        return nats_per_word(translator.model(**parts), unseen(LOSS_SENTENCES))
 
     def over_queries(x, dim=-1):
         return torch.softmax(x, dim=-2)
 
     assert in_nats(cost(softmax=at(4.0))) == "0.068"
     assert in_nats(cost()) == "0.00016"
-    assert exact(translator.machine(softmax=at(0.5)), unseen(100)) == 1
-    assert exact(translator.machine(softmax=at(2.0)), unseen(100)) == 1
+    assert exact(translator.model(softmax=at(0.5)), unseen(100)) == 1
+    assert exact(translator.model(softmax=at(2.0)), unseen(100)) == 1
     assert math.isnan(cost(softmax=over_queries))
     sentence = "jane visits africa in september"
-    assert translator.translate(translator.machine(softmax=over_queries), sentence) == ""
+    assert translator.translate(translator.model(softmax=over_queries), sentence) == ""
 
     def padding_counted(logits, targets, ignore_index):
         return F.cross_entropy(logits.mT, targets, ignore_index=ignore_index, reduction="none").mean()
@@ -247,10 +247,10 @@ def at(temperature):
     return lambda x, dim=-1: torch.softmax(x / temperature, dim)
 
 
-def costs(network_of=translator.machine):
+def costs(network_of=translator.model):
     """Return the losses at temperatures 0.5 and 2 over that at 1, and how many of 100 sentences are wrong at 4."""
     networks = [network_of(softmax=at(temperature)) for temperature in (1, 0.5, 2, 4)]
-    one, half, twice, _ = (nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks)
+    one, half, twice, _ = (nats_per_word(network, unseen(LOSS_SENTENCES)) for network in networks)
     return half / one, twice / one, 100 * (1 - exact(networks[-1], unseen(LOSS_SENTENCES).first(100)))
 
 
@@ -264,7 +264,7 @@ def test_every_target_scores_within_twenty_of_the_maximum():
     lesson_says("because no target is as much as 20 points below the maximum", "loss is 0.00009 instead of 0.00016")
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != translator.PAD
-    scores, right = translator.machine()(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]
+    scores, right = translator.model()(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]
     assert (scores.amax(-1) - scores.gather(-1, right[:, None])[:, 0]).max() < 20
     probabilities = torch.softmax(scores, -1).gather(-1, right[:, None])
     assert (probabilities + 1e-9).log().mean().item() == pytest.approx(probabilities.log().mean().item(), abs=1e-7)

@@ -103,7 +103,7 @@ def test_the_made_up_weights_have_llamas_names_and_give_its_logits(tied):
 
     taken = layout.SIZES | {"base": layout.BASE, "eps": layout.EPS}
     config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=tied))
-    theirs, state = transformers.LlamaForCausalLM(config).eval(), layout.made_up_llama(tied)
+    theirs, state = transformers.LlamaForCausalLM(config).eval(), layout.random_llama(tied)
     missing, unexpected = theirs.load_state_dict(state, strict=False)
     assert not unexpected and set(missing) <= ({"lm_head.weight"} if tied else set())
     theirs.tie_weights()
@@ -275,14 +275,14 @@ def test_untrained_lora_leaves_the_translator_unchanged():
     assert len(learn) == 24 and all(name.endswith((".A", ".B")) for name in learn)
     number = sum(item.numel() for item in network.parameters() if item.requires_grad)
     assert number == 6144 and number / sum(item.numel() for item in network.parameters()) < 0.03
-    before = adapting.nats_a_word(finished, 20)
-    assert adapting.nats_a_word(network, 20) == pytest.approx(before, abs=1e-7) and before < 0.001
+    before = adapting.nats_per_word(finished, 20)
+    assert adapting.nats_per_word(network, 20) == pytest.approx(before, abs=1e-7) and before < 0.001
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():  # other weights do change the loss
         for name, item in network.named_parameters():
             if name.endswith(".B"):
                 item.copy_(torch.randn(item.shape, generator=generator) * 4)
-    assert adapting.nats_a_word(network, 20) > 10 * before
+    assert adapting.nats_per_word(network, 20) > 10 * before
 
 
 ONE_HEAD = "one head of keys and values"
@@ -428,7 +428,7 @@ def lesson_cells(*beginnings):
         "F": F,
         "finished_translator": adapting.finished_translator,
         "LoRA": blocks.LoRA,
-        "nats_a_word": adapting.nats_a_word,
+        "nats_per_word": adapting.nats_per_word,
         "or_finished": lambda answer: answer,
         "torch": torch,
         "translator": translator,

@@ -232,9 +232,9 @@ def test_both_bugs_on_our_table_and_on_the_translators():
     def shuffled_embed(ids, rows):
         return rows[today[ids]] if len(rows) == 166 else rows[ids]
 
-    batch, wrong = evaluation.unseen(200), translator.machine(embed=shuffled_embed)
-    assert evaluation.nats_a_word(wrong, batch) == pytest.approx(9.25, abs=0.01)
-    assert evaluation.nats_a_word(translator.machine(), batch) == pytest.approx(0.00016, abs=5e-6)
+    batch, wrong = evaluation.unseen(200), translator.model(embed=shuffled_embed)
+    assert evaluation.nats_per_word(wrong, batch) == pytest.approx(9.25, abs=0.01)
+    assert evaluation.nats_per_word(translator.model(), batch) == pytest.approx(0.00016, abs=5e-6)
     assert evaluation.exact(wrong, batch) == 0
 
 

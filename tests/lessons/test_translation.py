@@ -182,7 +182,7 @@ def written(sentences, steps=24, cut=True, eos_not_before=0, rank=0, squeezed=Fa
     ],
 )
 def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, share, mistake, monkeypatch):
-    monkeypatch.setitem(globals(), "machine", translator.machine())
+    monkeypatch.setitem(globals(), "machine", translator.model())
     cases = measured_cases()
     english, french = cases[0].args[0][:40], cases[0].truth[:40]
     longer = {a: b for a, b in zip(english, french, strict=True) if len(a.split()) == len(b.split())}
@@ -193,7 +193,7 @@ def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, share, 
 
 
 def test_a_single_sentence_is_translated_as_in_a_batch(monkeypatch):
-    monkeypatch.setitem(globals(), "machine", translator.machine())
+    monkeypatch.setitem(globals(), "machine", translator.model())
     cases = measured_cases()
     (text,), truth = cases[1].args[0], cases[1].truth
     assert len(truth[0].split()) > len(text.split()) and written([text]) == truth
@@ -313,7 +313,7 @@ def test_training_takes_less_than_a_minute():
 
 def test_the_explorer_draws_cross_attention_of_any_sentence(trained):
     _, model = trained
-    looks = pictures_of(explore.looks, model)
+    looks = pictures_of(explore.cross_attention, model)
     alts = [looks(i).alt for i in range(8)]
     for alt in alts:
         pair = corpus.translate(re.match("“(.*?)”", alt)[1])
@@ -327,7 +327,7 @@ def test_the_explorer_draws_cross_attention_of_any_sentence(trained):
     named = Transformer(*translator.SIZES)
     named.words = named.unembed  # with other names the figure has nothing to compare, but does not fail
     del named.blocks
-    assert "other names" in figures.beside(named).alt
+    assert "other names" in figures.two_runs(named).alt
 
 
 def test_a_model_with_other_names_also_shows_its_attention(trained):
@@ -395,7 +395,7 @@ def test_effects_of_bugs_in_training_and_of_beams():
     assert 5 < right["nats"] / leak["nats"] < 7.5 and "a sixth of the correct run's loss" in text
     assert broken["not shifted"]["curve"][6] < 0.05  # after 70 steps
     assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
-    alt = figures.broken_trainings().alt
+    alt = figures.runs_with_bugs().alt
     assert all(run["writes"] in alt for run in broken.values())
     better = [name for name, run in broken.items() if run["curve"][-1] < right["curve"][-1]]
     assert sorted(better) == ["mask leaks", "not shifted"]
@@ -420,7 +420,7 @@ def test_figures_state_their_numbers():
     assert "peak 0.01614 at step 60" in pictures_of(explore.rates)(60, 64).alt
     smoothed = pictures_of(explore.smoothed_target)
     assert "a loss of 0.85 nats" in smoothed(0.1).alt and "infinite margin" in smoothed(0.0).alt
-    assert {"rates", "smoothed_target", "looks"} <= set(dir(explore))
+    assert {"rates", "smoothed_target", "cross_attention"} <= set(dir(explore))
 
 
 def test_live_plot_counts_steps_and_prints_one_line(capsys):

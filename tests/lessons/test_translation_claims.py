@@ -46,7 +46,7 @@ def test_smoothing_raises_the_plain_loss():
 
 @pytest.mark.full
 def test_three_changes_of_the_weights_leave_the_translator_unchanged():
-    found = figures.same_machine_numbers()
+    found = figures.same_function_scores()
     nats, exact = zip(*found.values(), strict=True)
     assert exact[:3] == (1, 1, 1) and max(nats[:3]) - min(nats[:3]) < 1e-6
     assert exact[3] == 0 and nats[3] == pytest.approx(3.3, abs=0.05)
@@ -59,7 +59,7 @@ def test_with_wrongly_sorted_pairs_the_model_still_uses_the_english():
     says("39% in batches of 32, a fifth in batches of 64")
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
-    assert run["writes"] in figures.broken_trainings().alt and round(run["curve"][-1], 1) == 2.2
+    assert run["writes"] in figures.runs_with_bugs().alt and round(run["curve"][-1], 1) == 2.2
     draw, pairs = random.Random(0), corpus.training_pairs()
     for size, share in ((32, 0.39), (64, 0.21)):  # by chance 1 of 32 and 1 of 64
         same = 0
@@ -79,7 +79,7 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder():
     says("the gender stays right in about 95% of the cases")
     says("If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%")
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
-    batch, network, places = evaluation.as_batch(pairs), translator.machine(), []
+    batch, network, places = evaluation.as_batch(pairs), translator.model(), []
     for i, pair in enumerate(pairs):
         words = pair.english.split()
         for row, (article, position) in enumerate(zip(pair.french.split(), pair.alignment, strict=True)):
@@ -111,7 +111,7 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder():
 @torch.no_grad()
 def test_a_wider_beam_gives_the_same_translations():
     says("for ten unseen sentences, the course's translator writes the same with a beam of 4.")
-    network = translator.machine()
+    network = translator.model()
     for pair in corpus.unseen_pairs()[:10]:
         src = batch_of([pair.english])
         memory = network.encode(src)

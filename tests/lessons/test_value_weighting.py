@@ -14,7 +14,7 @@ from helpers.checking.tensor_memory import tensors_alive
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.corpus.translation import translate
 from helpers.lessons.value_weighting import explore, figures
-from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, exact, nats_a_word, unseen
+from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, exact, nats_per_word, unseen
 from tests import draws
 from tests.draws import close, pictures_of
 from tests.lessons.lesson_text import says
@@ -113,7 +113,7 @@ def test_another_head_brings_the_noun_to_its_article():
     moved = blocks.context_shift(values, found)
     assert moved.tolist() == pytest.approx([0.76, 1.19, 0.01, 0.08, 1.13, 0.62, 0.00], abs=0.006)
     assert "dog 0.01" in figures.shifts(moved, numbers, x, sentence.split()).alt
-    assert translator.translate(translator.machine(), sentence) == "le chien blanc oublie la porte verte"
+    assert translator.translate(translator.model(), sentence) == "le chien blanc oublie la porte verte"
     for noun, after in (("door", -0.43), ("umbrella", 0.72)):
         _, values, found, _ = outputs_of_head(f"the white dog forgets the green {noun}", 0)
         assert F.cosine_similarity(found[0], found[4], dim=0).item() == pytest.approx(after, abs=0.006)
@@ -150,7 +150,7 @@ KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUN
 def read() -> tuple:
     """Return 150 sentences, for each the inputs of the encoder's two blocks, and their attention layers."""
     sentences = [pair.english for pair in sentence_pairs(150, random.Random(UNSEEN_SEED), unseen=True)]
-    network, caught = translator.machine(), ([], [])
+    network, caught = translator.model(), ([], [])
     for block, inputs in zip(network.encoder.blocks, caught, strict=True):
         block.register_forward_pre_hook(lambda _module, args, inputs=inputs: inputs.append(args[0][0]))
     with torch.no_grad():
@@ -238,9 +238,9 @@ def test_other_layers_cause_a_large_part_of_a_words_shift():
 
     words = "jane visits africa in september"
     src = translator.source_batch([words])
-    before = translator.machine().encoder.tokens.weight[src[0]] + blocks.sinusoidal_positions(5, 64)
+    before = translator.model().encoder.tokens.weight[src[0]] + blocks.sinusoidal_positions(5, 64)
     for attention, low, high in ((blocks.attention, 0.55, 0.82), (nothing, 0.28, 0.40)):
-        shifts = blocks.context_shift(before, translator.machine(attention=attention).encode(src)[0])
+        shifts = blocks.context_shift(before, translator.model(attention=attention).encode(src)[0])
         assert shifts.min().item() == pytest.approx(low, abs=0.01)
         assert shifts.max().item() == pytest.approx(high, abs=0.01)
 
@@ -254,7 +254,7 @@ def test_one_head_writes_the_gender_of_the_noun_into_its_article():
         "So this head writes the gender of the noun into the article.",
     )
     # The fitted map has 65 parameters and needs many words: with 900 sentences only four of five are right.
-    pairs, network, caught = sentence_pairs(3000, random.Random(7)), translator.machine(), []
+    pairs, network, caught = sentence_pairs(3000, random.Random(7)), translator.model(), []
     network.encoder.blocks[1].register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
     src = translator.source_batch([pair.english for pair in pairs])
     network.encode(src)
@@ -291,8 +291,8 @@ def test_all_damage_comes_from_the_sum_of_the_weights():
         "All the damage comes from the weights summing to ¼",
         "| 3.01 | 2.61 |",
     )
-    networks = [translator.machine(attention=weakened(scaled)) for scaled in (True, False)]  # the second is the bug
-    losses = [nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks]
+    networks = [translator.model(attention=weakened(scaled)) for scaled in (True, False)]  # the second is the bug
+    losses = [nats_per_word(network, unseen(LOSS_SENTENCES)) for network in networks]
     assert losses == pytest.approx([3.01, 2.61], abs=0.02) and exact(networks[1], unseen(LOSS_SENTENCES)) == 0
 
 
@@ -301,7 +301,7 @@ def test_all_damage_comes_from_the_sum_of_the_weights_in_other_training_runs():
     lesson_says("| two others, on two kinds of processors | 2.9 to 3.2 | 2.5 to 2.9 |")
     for seed in (1, 2):
         networks = [trained_with(seed, attention=weakened(scaled)) for scaled in (True, False)]
-        losses = [nats_a_word(network, unseen(LOSS_SENTENCES)) for network in networks]
+        losses = [nats_per_word(network, unseen(LOSS_SENTENCES)) for network in networks]
         assert 2.3 < losses[1] < losses[0] - 0.2 < 3.3
 
 

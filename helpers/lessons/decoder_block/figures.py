@@ -85,7 +85,7 @@ def trained_to_copy() -> Training:
     return trained_with(lambda model, src, tgt, pad_id: F.cross_entropy(model(src, tgt).mT, tgt, ignore_index=pad_id))
 
 
-def two_trainings(fixed_loss) -> Picture:
+def two_runs(fixed_loss) -> Picture:
     """The loss of a run with the bug and of one with fixed_loss, and what both models generate by themselves."""
     results = {"your loss": trained_with(fixed_loss), "loss with the bug": trained_to_copy()}
     figure, ax = new_figure(7.6, 3.4)
@@ -114,7 +114,7 @@ def two_trainings(fixed_loss) -> Picture:
 def with_source_hidden(english: str, french: str) -> list[tuple[str, float, float]]:
     """For each word that the decoder has to predict: the word, its probability, and its probability when that position
     alone can't attend to the source in any block."""
-    network, src = translator.machine(), translator.source_batch([english])
+    network, src = translator.model(), translator.source_batch([english])
     names, ids = [*french.split(), "<eos>"], [translator.french[word] for word in french.split()]
     targets, reads = [*ids, translator.EOS], torch.tensor([[translator.BOS, *ids]])  # reads: (1, T_t)
     memory = network.encode(src)  # (1, T_s, D)
@@ -135,7 +135,7 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
 def cross_attention() -> Picture:
     english, french = ENGLISH.split(), FRENCH.split()
     tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in french)]])  # (1, T_t)
-    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
+    seen = evaluation.attention_of(translator.model(), translator.source_batch([ENGLISH]), tgt)
     weights = seen.cross[0].mean(dim=0)  # (T_t, T_s), of the last block
     reads, predicts = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
@@ -158,7 +158,7 @@ def cross_attention() -> Picture:
 @functools.lru_cache(maxsize=1)
 def first_word_logits() -> torch.Tensor:
     """The translator's logits (V,) for its first French word, with the source hidden."""
-    network = translator.machine()
+    network = translator.model()
     src = torch.full((1, 5), translator.PAD)
     with torch.no_grad():
         return network(src, torch.tensor([[translator.BOS]]))[0, -1]  # (V,)

@@ -37,7 +37,7 @@ TRACED = 12  # blocks in the figures that trace a word
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
     """The input of the translator's first block, word vectors plus position vectors: (T, 64)."""
-    return evaluation.input_of(translator.machine(), "encoder.blocks.0", translator.source_batch([sentence]))[0]
+    return evaluation.input_of(translator.model(), "encoder.blocks.0", translator.source_batch([sentence]))[0]
 
 
 def normed_words(channels: int = 12) -> Picture:
@@ -151,7 +151,7 @@ def loss_when_rewired(kind: str) -> float:
             attend = functools.partial(self.attention, mask=mask)
             return arranged(kind)(x, attend, self.feed_forward, self.norm1, self.norm2)
 
-    return evaluation.nats_a_word(translator.machine(EncoderBlock=Rewired), evaluation.unseen(200))
+    return evaluation.nats_per_word(translator.model(EncoderBlock=Rewired), evaluation.unseen(200))
 
 
 def layers(
@@ -318,7 +318,7 @@ def traces_of_words(fixed_block=None) -> Picture:
 
 def three_influences() -> Picture:
     """The influence of each word on each output of the translator's attention, a linear layer and a convolution."""
-    x, attention = word_vectors(), translator.machine().encoder.blocks[0].attention.double()
+    x, attention = word_vectors(), translator.model().encoder.blocks[0].attention.double()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         linear, slide = nn.Linear(64, 64).double(), nn.Conv1d(64, 64, 3, padding=1).double()
@@ -344,7 +344,7 @@ def three_influences() -> Picture:
 
 
 def encoder_influence(token_influence) -> Picture:
-    encoder = translator.machine().encoder.double().requires_grad_(False)
+    encoder = translator.model().encoder.double().requires_grad_(False)
     x = word_vectors().double()
 
     def all_blocks(rows):
@@ -364,7 +364,7 @@ def encoder_influence(token_influence) -> Picture:
 
 def encoders_to_compare() -> dict:
     """The trained encoder, untrained blocks on its trained word vectors, and an entirely untrained encoder."""
-    trained, sizes = translator.machine().encoder, (len(translator.english), 64, 4, 128, 2, translator.MAX_LEN)
+    trained, sizes = translator.model().encoder, (len(translator.english), 64, 4, 128, 2, translator.MAX_LEN)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         untrained, random_words_too = (translator.FINISHED_PARTS["Encoder"](*sizes) for _ in range(2))
@@ -401,12 +401,14 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
 
     no_relu = functools.partial(translator.FINISHED_PARTS["FeedForward"], activation=nn.Identity())
     networks = {
-        "as trained": translator.machine(),
-        "encoder without feed-forward": translator.machine(EncoderBlock=NoFeedForward),
-        "feed-forward without ReLU": translator.machine(FeedForward=no_relu),
+        "as trained": translator.model(),
+        "encoder without feed-forward": translator.model(EncoderBlock=NoFeedForward),
+        "feed-forward without ReLU": translator.model(FeedForward=no_relu),
     }
     batch = evaluation.unseen(200)
-    return {name: (evaluation.nats_a_word(net, batch), evaluation.exact(net, batch)) for name, net in networks.items()}
+    return {
+        name: (evaluation.nats_per_word(net, batch), evaluation.exact(net, batch)) for name, net in networks.items()
+    }
 
 
 def without_feed_forward() -> Picture:

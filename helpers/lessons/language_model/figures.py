@@ -13,7 +13,7 @@ from helpers import corpus
 from helpers.drawing.charts import bars, frame_cells, name_ticks, named, run_bars, weight_map
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
-from helpers.drawing.style import Picture, new_figure, words_instead
+from helpers.drawing.style import Picture, new_figure, text_picture
 from helpers.translator.evaluation import attention_weights
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
@@ -123,7 +123,7 @@ def ladder() -> Picture:
 def training(watch) -> Picture:
     if not watch.steps:
         words = "No curves to show, because the weights came from a file without them. Delete the file to train again."
-        return words_instead(words, "Figure 12.3. A training run, by kind of token.")
+        return text_picture(words, "Figure 12.3. A training run, by kind of token.")
     figure, (left, right) = new_figure(8.4, 4.2, columns=2)
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
     left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
@@ -184,7 +184,7 @@ def induction_from_weights(answer) -> Picture:
     try:
         layers = answer(len(symbols), T)
     except NotImplementedError:
-        return words_instead("Your two layers are drawn here once exercise 12.7 is answered.", caption)
+        return text_picture("Your two layers are drawn here once exercise 12.7 is answered.", caption)
     V = len(symbols)
     x = torch.zeros(T, 3 * V + T)
     x[torch.arange(T), [symbols.index(token) for token in EXAMPLE]] = 1.0
@@ -209,7 +209,7 @@ def ablated_heads(model, watch) -> Picture:
     caption += "head."
     heads = heads_of(model)
     if not heads:
-        return words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
+        return text_picture("No head to ablate, because no part of this model has W_o and num_heads.", caption)
     names = [f"layer {layer}, head {head}" for layer, head in heads]
     complete, above = watch.above(model)[AGAIN], []
     for layer, head in heads:
@@ -238,7 +238,7 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was_training)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
-        return words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
+        return text_picture(words, "Figure 12.6. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][1][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first

@@ -12,7 +12,7 @@ def first_block(mask, **parts):
     parts: functions or classes to use in the translator. The source sentence is a single zero vector, so that the block
     can attend only to its own words.
     """
-    block = translator.machine(**parts).blocks[0]
+    block = translator.model(**parts).blocks[0]
 
     @torch.no_grad()
     def f(y):

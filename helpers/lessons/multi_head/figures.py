@@ -34,12 +34,12 @@ def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
 
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
     """The attention weights of all heads of the encoder, (blocks, heads, T, T)."""
-    return torch.cat(evaluation.look(_network(positions), translator.source_batch([sentence])).encoder)
+    return torch.cat(evaluation.attention_of(_network(positions), translator.source_batch([sentence])).encoder)
 
 
 @functools.lru_cache(maxsize=2)
 def _network(positions: bool):
-    network = translator.machine()
+    network = translator.model()
     if not positions:
         with torch.no_grad():
             network.encoder.positions.weight.zero_()
@@ -47,21 +47,21 @@ def _network(positions: bool):
 
 
 def _nats(network) -> float:
-    return evaluation.nats_a_word(network, evaluation.unseen(200))
+    return evaluation.nats_per_word(network, evaluation.unseen(200))
 
 
 @functools.lru_cache(maxsize=1)
 def ablation_losses() -> tuple[float, list[list[float]]]:
     """Nats per word of the full translator, and without each head of the encoder, in one row per block."""
     rows = [[_nats(evaluation.ablated([(block, head)])) for head in range(4)] for block in range(2)]
-    return _nats(translator.machine()), rows
+    return _nats(translator.model()), rows
 
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
 def identity_losses() -> tuple[float, float, float]:
     """Nats per word as trained, with the identity instead of the last W_o, and with the same attention ablated."""
-    network = translator.machine()
+    network = translator.model()
     trained = _nats(network)
     W_o = network.get_submodule(LAST_CROSS).W_o.weight
     W_o.copy_(torch.eye(64))
@@ -74,7 +74,7 @@ def identity_losses() -> tuple[float, float, float]:
 def weight_by_distance(positions: bool) -> torch.Tensor:
     """The mean weight at each of DISTANCES from the query in the second encoder block, (heads, distances)."""
     src, means = evaluation.unseen(200).src, []  # (B, T), padded with 0
-    all_weights = evaluation.look(_network(positions), src).encoder[1]  # (B, H, T, T)
+    all_weights = evaluation.attention_of(_network(positions), src).encoder[1]  # (B, H, T, T)
     for distance in DISTANCES:
         weights = all_weights.diagonal(distance, dim1=-2, dim2=-1).transpose(1, 2)  # (B, T - |distance|, H)
         real = src[:, abs(distance) :] != 0  # if the later one of query and key is a word, so is the other
@@ -323,7 +323,7 @@ def without_each_head() -> Picture:
 
 def importance_against_damage(head_importance) -> Picture:
     _, rows = ablation_losses()
-    network, details = translator.machine(), []
+    network, details = translator.model(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     src = torch.stack(sentences)[:, :8]
     figure, ax = new_figure(6.4, 3.2)
@@ -357,7 +357,7 @@ def _grouped(attend, groups: int) -> type:
 
 
 def shared_keys(attend) -> Picture:
-    losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
+    losses = [_nats(translator.model(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
     names = ["4 heads of keys", "2 groups", "1 group"]
     details = named(names, losses, ".4f")
     alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {details}."

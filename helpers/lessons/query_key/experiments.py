@@ -21,7 +21,7 @@ def ablate(heads: list[tuple[int, int]]):
     """The loss and the exact translations on unseen sentences without some encoder heads, (block, head) from 0."""
     network, batch = evaluation.ablated(heads), evaluation.unseen(SENTENCES)
     correct = round(SENTENCES * evaluation.exact(network, batch))
-    loss = evaluation.nats_a_word(network, batch)
+    loss = evaluation.nats_per_word(network, batch)
     print(f"without {len(heads)} of 8 heads: {correct} of {SENTENCES} right, loss {loss:.5f} nats per word")
 
 
@@ -41,7 +41,7 @@ def choices(network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     to the previous token, and the mean weight on the previous token.
     """
     batch = evaluation.unseen(SENTENCES)
-    weights = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
+    weights = torch.stack(evaluation.attention_of(network, batch.src).encoder)  # (L, B, H, T, T)
     real = batch.src != PAD  # (B, T)
     best = weights.argmax(-1).transpose(1, 2)  # (L, H, B, T)
     positions = torch.arange(best.shape[-1])
@@ -58,11 +58,11 @@ def chance_of_itself() -> float:
     return len(lengths) / float(lengths.sum())
 
 
-def own_first_choices():
+def largest_weight_on_itself():
     """How often a word attends most to itself: by chance, in untrained networks, and in the trained translator."""
     print(f"over {SENTENCES} unseen sentences, in all 8 heads of the encoder")
     print(f"{'by chance':<32}{chance_of_itself():.2f}")
-    networks = {f"untrained, seed {seed}": untrained(seed) for seed in range(3)} | {"trained": translator.machine()}
+    networks = {f"untrained, seed {seed}": untrained(seed) for seed in range(3)} | {"trained": translator.model()}
     for name, network in networks.items():
         own = choices(network)[0].flatten()
         print(f"{name:<32}{own.mean():.2f}   (heads: {own.min():.2f} to {own.max():.2f})")

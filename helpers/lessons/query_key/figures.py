@@ -9,7 +9,7 @@ from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_MAP, ORANGE, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
-from helpers.translator.evaluation import read_by_a_head
+from helpers.translator.evaluation import head_inputs
 from helpers.widgets.answered import answered
 
 JANE = ("jane", "visits", "africa")
@@ -117,7 +117,7 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 @functools.lru_cache(maxsize=1)
 def one_real_head():
     """The input (5, 64) of the translator's last encoder head for one sentence, and its W_Q and W_K, (16, 64) each."""
-    x, weights = read_by_a_head("jane visits africa in september", *REAL_HEAD)
+    x, weights = head_inputs("jane visits africa in september", *REAL_HEAD)
     return x, weights["W_q.weight"], weights["W_k.weight"]
 
 

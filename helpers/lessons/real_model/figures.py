@@ -215,7 +215,7 @@ def weight_and_influence() -> Picture:
 def untrained(std: float = 0.02):
     """A network of the same shape with BERT's initialization: normal with a standard deviation of 0.02."""
     generator, state = torch.Generator().manual_seed(0), {}
-    for name, weight in pretrained.numbers().items():
+    for name, weight in pretrained.state_dict().items():
         is_scale = "LayerNorm" in name and name.endswith("weight")
         vector = torch.ones_like(weight) if is_scale else torch.zeros_like(weight)
         state[name] = vector if weight.dim() == 1 else torch.randn(weight.shape, generator=generator) * std

@@ -92,7 +92,7 @@ class Network(nn.Module):
 @functools.cache
 def network() -> Network:
     """The pretrained network; `network().read(sentences)` returns a Reading."""
-    return Network(pretrained.numbers())
+    return Network(pretrained.state_dict())
 
 
 @functools.cache

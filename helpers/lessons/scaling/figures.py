@@ -9,7 +9,7 @@ import torch
 from helpers.drawing.charts import bars, heatmap, name_ticks, named
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, PINK, SIGNED
 from helpers.drawing.style import SMALLEST, Picture, new_figure
-from helpers.translator.evaluation import read_by_a_head
+from helpers.translator.evaluation import head_inputs
 
 # How queries and keys are made: from a standard normal distribution, or as projections of standard normal tokens with
 # the default initialization of nn.Linear or with torch.rand.
@@ -92,7 +92,7 @@ def effective_tokens(weights: torch.Tensor) -> torch.Tensor:
 
 def first_head(sentence: str):
     """The input (T, 64) of the first block of the translator's encoder, and W_q and W_k (16, 64) of its first head."""
-    x, weights = read_by_a_head(sentence, 0, 0)
+    x, weights = head_inputs(sentence, 0, 0)
     return x, weights["W_q.weight"], weights["W_k.weight"]
 
 

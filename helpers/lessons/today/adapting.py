@@ -26,6 +26,6 @@ def adapted(network: nn.Module, lora, rank: int, alpha: float = 1.0) -> nn.Modul
     return network
 
 
-def nats_a_word(network: nn.Module, sentences: int = 200) -> float:
+def nats_per_word(network: nn.Module, sentences: int = 200) -> float:
     """The loss in nats per French word on sentences that the translator has never seen."""
-    return evaluation.nats_a_word(network, evaluation.unseen(sentences))
+    return evaluation.nats_per_word(network, evaluation.unseen(sentences))

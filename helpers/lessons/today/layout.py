@@ -10,7 +10,7 @@ SIZES = dict(vocab_size=40, d_model=24, num_heads=4, num_kv_heads=2, d_ff=32, nu
 BASE, EPS = 10000.0, 1e-6
 
 
-def made_up_llama(tied: bool = False) -> dict[str, torch.Tensor]:
+def random_llama(tied: bool = False) -> dict[str, torch.Tensor]:
     """Random weights under the names of Llama's files. tied: without lm_head, because the embedding is used instead."""
     generator = torch.Generator().manual_seed(14)
     D, d_ff, V = SIZES["d_model"], SIZES["d_ff"], SIZES["vocab_size"]

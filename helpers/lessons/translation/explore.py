@@ -66,7 +66,7 @@ def _fits(words) -> bool:
     return sum(widths(words)) + 0.15 * len(words) < SPAN
 
 
-def looks(model):
+def cross_attention(model):
     """The cross-attention of `model` on a sentence: a slider chooses an unseen sentence, and a box takes a typed one.
 
     The control that changed last counts. The true alignment is shown where there is one.

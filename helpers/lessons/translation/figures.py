@@ -12,7 +12,7 @@ from helpers.drawing.charts import HATCHED, bare, bars, heatmap, name_ticks, run
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.measured import measured
-from helpers.drawing.style import Picture, new_figure, words_instead
+from helpers.drawing.style import Picture, new_figure, text_picture
 from helpers.errors import CourseError
 from helpers.translator import evaluation
 
@@ -174,7 +174,7 @@ def with_and_without_smoothing() -> Picture:
     return Picture(figure, alt, caption)
 
 
-def broken_trainings() -> Picture:
+def runs_with_bugs() -> Picture:
     figure, ax = new_figure(8.6, 4.4)
     described = []
     for name, (color, words) in BROKEN.items():
@@ -230,7 +230,7 @@ def _heads_exchanged(state: dict) -> dict:
     return new | {f"{part}W_o.weight": state[f"{part}W_o.weight"][:, order]}
 
 
-def same_machine_numbers() -> dict[str, tuple[float, float]]:
+def same_function_scores() -> dict[str, tuple[float, float]]:
     """For each change of the course's translator: (nats per word, fraction exact) on 200 unseen sentences."""
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
@@ -244,14 +244,14 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     }
     batch, found = evaluation.unseen(200), {}
     for name, weights in changed.items():
-        model = translator.machine()
+        model = translator.model()
         model.load_state_dict(weights)
-        found[name] = (evaluation.nats_a_word(model, batch), evaluation.exact(model, batch))
+        found[name] = (evaluation.nats_per_word(model, batch), evaluation.exact(model, batch))
     return found
 
 
-def same_machine() -> Picture:
-    found = same_machine_numbers()
+def same_function() -> Picture:
+    found = same_function_scores()
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
     for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):
         values = [row[i] * (100 if i else 1) for row in found.values()]
@@ -263,13 +263,13 @@ def same_machine() -> Picture:
     return Picture(figure, alt, "Figure 11.13. One translator, its weights changed in three ways.")
 
 
-def beside(model) -> Picture:
+def two_runs(model) -> Picture:
     """The learner's weights next to the course's: one matrix, and the cosines between English words."""
     ours, yours = translator.state(), model.state_dict()
     matrix, table = "blocks.1.cross_attention.W_q.weight", "encoder.tokens.weight"
     if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
         words = "Your Transformer has other names than the course's, so single matrices cannot be compared."
-        return words_instead(words, "Figure 11.12. Two training runs, side by side.")
+        return text_picture(words, "Figure 11.12. Two training runs, side by side.")
     figure, axes = new_figure(8.2, 6.6, 2, 2)
     ids, size = [translator.english[word] for word in COMPARED], len(COMPARED)
     r = correlation(ours[matrix].flatten(), yours[matrix].flatten())
@@ -280,7 +280,7 @@ def beside(model) -> Picture:
         rows = torch.nn.functional.normalize(state[table][ids], dim=-1)
         style = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
         heatmap(below, rows @ rows.T, COMPARED, COMPARED, title=f"{owner}: cosines of words", **style)
-    exact = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.machine(), model)]
+    exact = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.model(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*exact)
     figure.suptitle(line, fontsize=11)
     alt = f"Heat maps of the course's weights beside yours. weights of one matrix: correlation {r:.2f}; "

@@ -81,7 +81,7 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
 
 def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """The input (T, 64) of the last block of the translator's encoder, and the parameters of one of its heads."""
-    return evaluation.read_by_a_head(sentence, translator.NUM_LAYERS - 1, head)
+    return evaluation.head_inputs(sentence, translator.NUM_LAYERS - 1, head)
 
 
 def head_weights(parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
