@@ -356,7 +356,7 @@ def main(argv: list[str] | None = None) -> int:
             chosen = argparse.ArgumentParser()
             grade.add_arguments(chosen)
             _, config = load(folders.gradebook)
-            results = grade.grade_and_tell(folders, config, chosen.parse_args([name, *choices]))
+            results = grade.grade_and_print(folders, config, chosen.parse_args([name, *choices]))
             _tell_differences(made, results)
     except CourseError as stopped:
         print(stopped, file=sys.stderr)

@@ -148,7 +148,7 @@ def test_a_full_disk_ends_grading_with_a_message(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "gradebook.db")
 
-    monkeypatch.setattr(grade, "grade_and_tell", full)
+    monkeypatch.setattr(grade, "grade_and_print", full)
     assert main(["grade", "04_scaling", "--gradebook", str(tmp_path)]) == 2
     message = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
     assert capsys.readouterr().err == message

@@ -32,10 +32,10 @@ def test_no_accepted_variant_and_no_solution_is_flagged(lesson):
     for source in sources:
         pieces = TopLevel()
         assert flags_of(Cell("all", source), pieces.read(source)) == []
-        assert pieces.runs_text(set().union(*banned.values())) == []
+        assert pieces.code_in_strings(set().union(*banned.values())) == []
         for name, names in banned.items():
             for form in (name, *forms.get(name, ())):
-                assert (pieces.detours(form, names), pieces.looks_inside(form)) == ([], []), form
+                assert (pieces.detours(form, names), pieces.internals_read(form)) == ([], []), form
 
 
 HARMLESS = {
@@ -131,9 +131,9 @@ def test_a_local_variable_does_not_count_as_a_call_of_an_earlier_answer():
 def test_an_exec_is_reported_once_and_not_for_every_answer():
     pieces = TopLevel(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
     assert pieces.detours("softmax", {"softmax"}) == []
-    assert pieces.runs_text({"softmax"}) == ["what it calls through exec"]
+    assert pieces.code_in_strings({"softmax"}) == ["what it calls through exec"]
     assert pieces.detours("log_softmax", {"softmax"}) == ["what it calls through exec"]
-    assert TopLevel(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
+    assert TopLevel(["model.eval()", "exec('x = 1')"]).code_in_strings({"softmax"}) == []
 
 
 def test_chained_assignments_of_many_names_need_little_memory():

@@ -8,7 +8,7 @@ import pytest
 from helpers.checking.verdict import Verdict
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.intake import find_misplaced, find_submissions, read_submission
-from helpers.grading.lesson_release import UNGRADED, course_release, judge_input, only_shows, read_release
+from helpers.grading.lesson_release import UNGRADED, cells_to_judge, course_release, only_shows, read_release
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.notebook_file import LARGEST
 from helpers.grading.pool import report_of_answer
@@ -117,7 +117,7 @@ def test_an_ordinary_submission_is_read_unchanged(read):
     submission = read(as_notebook(answered(first="def first(): return 1", written_1="Because of the width.")))
     assert submission.problem is None and submission.flags == []
     assert names(submission) == WHOLE
-    judged = judge_input(submission, RELEASE)
+    judged = cells_to_judge(submission, RELEASE)
     parts = [(kind, name) for name in EXERCISES for kind in ("answer", "check")]
     assert [(c.kind, c.exercise) for c in judged] == [("code", None), *parts]
     assert judged[1].source == "def first(): return 1"
@@ -175,7 +175,7 @@ def test_copied_answer_cells_all_run_and_the_last_one_counts(read):
     cells = answered(first="def first(): return 1")
     second_try = json.loads(json.dumps(cells[2])) | {"source": "def first(): return 2", "id": "copy"}
     submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
-    judged = [c for c in judge_input(submission, RELEASE) if "first()" in c.source]
+    judged = [c for c in cells_to_judge(submission, RELEASE) if "first()" in c.source]
     assert [c.source for c in judged] == ["def first(): return 1", "def first(): return 2"]
     assert [c.exercise for c in judged] == [None, "first"]
     assert names(submission) == WHOLE and submission.flags == ["copied answer cell: first"]
@@ -184,22 +184,22 @@ def test_copied_answer_cells_all_run_and_the_last_one_counts(read):
 def test_added_cells_stay_where_the_learner_put_them(read):
     cells = answered(first="def first(): return helper()")
     cells.insert(2, cell("code", "def helper(): return 1"))
-    judged = judge_input(read(as_notebook(cells)), RELEASE)
+    judged = cells_to_judge(read(as_notebook(cells)), RELEASE)
     assert [c.source for c in judged[:3]] == ["import torch", "def helper(): return 1", "def first(): return helper()"]
 
 
 def test_no_cell_of_an_untouched_notebook_runs(read, course):
     release, cells = read_release(course / "notebooks" / LESSON / f"{LESSON}.ipynb"), lesson_cells("first", "second")
-    assert [c.kind for c in judge_input(read(as_notebook(cells)), release)] == ["check", "check"]
+    assert [c.kind for c in cells_to_judge(read(as_notebook(cells)), release)] == ["check", "check"]
     cells.append(cell("code", "first = 1"))
-    assert len(judge_input(read(as_notebook(cells)), release)) == 5  # the import cell need not run
+    assert len(cells_to_judge(read(as_notebook(cells)), release)) == 5  # the import cell need not run
 
 
 def test_cells_that_only_draw_the_courses_figures_do_not_run(read):
     cells = answered()
     cells.insert(2, cell("code", "figures.one()"))
     cells.insert(2, cell("code", "figures.one(my_own)"))
-    judged = judge_input(read(as_notebook(cells)), RELEASE)
+    judged = cells_to_judge(read(as_notebook(cells)), RELEASE)
     assert [c.source for c in judged[:2]] == ["import torch", "figures.one(my_own)"]
     assert all(map(only_shows, ("explore.two(1)\n", "figures.one()", 'transformer_map("04_scaling")')))
     assert not any(map(only_shows, ("x = figures.one()", "figures.one(); y = 1", "print(1)", "one()", "1 +", "")))
@@ -219,9 +219,11 @@ def test_an_ungraded_training_runs_only_if_an_answer_uses_its_result(read, cours
     training = cell("code", "model = train()") | {"metadata": {"tags": [UNGRADED]}}
     release.write_text(json.dumps(as_notebook([training, *lesson_cells("first", "second")])))
     facts = read_release(release)
-    judged = judge_input(read(as_notebook([training, *answered(first=own)])), facts)
+    judged = cells_to_judge(read(as_notebook([training, *answered(first=own)])), facts)
     assert ("model = train()" in [one.source for one in judged]) == run
-    changed = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts)
+    changed = cells_to_judge(
+        read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), facts
+    )
     assert "model = train(1)" in [one.source for one in changed]
 
 
@@ -248,7 +250,7 @@ def test_the_set_up_cell_is_shown_with_its_output_and_does_not_run(read, course)
     facts = course_release(release)
     assert facts.shown["set_up()"] == setup["outputs"]
     submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
-    assert "set_up()" not in [one.source for one in judge_input(submission, facts)]
+    assert "set_up()" not in [one.source for one in cells_to_judge(submission, facts)]
 
 
 def test_a_deleted_answer_cell_is_put_back_empty(read):
@@ -416,7 +418,7 @@ def test_code_in_a_check_cell_runs_before_the_original_check_cell(read, how):
         cells.insert(4, cell("code", merged, "check_first", grade=True, points=10))
     submission = read(as_notebook(cells))
     assert names(submission) == WHOLE
-    judged = [c for c in judge_input(submission, RELEASE) if "return 1" in c.source or c.exercise == "first"]
+    judged = [c for c in cells_to_judge(submission, RELEASE) if "return 1" in c.source or c.exercise == "first"]
     parts = [("answer", "first"), ("code", None), ("check", "first")]
     assert [(c.kind, c.exercise) for c in judged] == (parts if how != "in a copy" else [parts[0], parts[2], parts[1]])
     assert "check(first)" not in next(c.source for c in judged if c.kind == "code")
@@ -431,7 +433,7 @@ def test_cells_without_metadata_and_ids_are_recognized_by_their_code(read):
     ]
     cells.insert(2, {**cell("code", "def first(): return 0"), "id": "draft"})
     submission = read(as_notebook(cells))
-    judged = [(c.kind, c.exercise) for c in judge_input(submission, RELEASE)]
+    judged = [(c.kind, c.exercise) for c in cells_to_judge(submission, RELEASE)]
     assert judged == [("code", None)] * 2 + [(kind, name) for name in EXERCISES for kind in ("answer", "check")]
     assert not any("deleted" in flag for flag in submission.flags)
 

@@ -24,7 +24,7 @@ from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import read_release
-from helpers.grading.sandbox_files import PROJECT, WITHHELD_FILES, stage_wing
+from helpers.grading.sandbox_files import PROJECT, WITHHELD_FILES, stage_helpers
 from helpers.widgets import checkpoint
 
 
@@ -355,7 +355,7 @@ print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs
 
 @pytest.mark.full
 def test_the_sandbox_of_lesson_11_has_sentences_but_no_translations_on_demand(tmp_path):
-    stage_wing(tmp_path / "wing", "11_translation")
+    stage_helpers(tmp_path / "wing", "11_translation")
     wing = tmp_path / "wing" / "helpers"
     assert not any((wing / name).exists() for name in WITHHELD_FILES["11"])
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "wing"), "MPLBACKEND": "agg"}
@@ -368,6 +368,6 @@ def test_the_sandbox_of_lesson_11_has_sentences_but_no_translations_on_demand(tm
 
 
 def test_other_sandboxes_have_the_whole_corpus(tmp_path):
-    stage_wing(tmp_path / "wing", "04_scaling")
+    stage_helpers(tmp_path / "wing", "04_scaling")
     assert (tmp_path / "wing" / "helpers" / "corpus" / "translation.py").is_file()
     assert not (tmp_path / "wing" / "helpers" / "corpus" / "provided").exists()

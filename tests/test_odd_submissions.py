@@ -18,7 +18,7 @@ import pytest
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.lesson_release import judge_input, read_release
+from helpers.grading.lesson_release import cells_to_judge, read_release
 from tests.sample_class import _in_own_words, grade_id, text
 from tests.sandboxes import SEED, SMALL, full_scores, need_sandbox, scores
 
@@ -261,7 +261,7 @@ class Bench:
         folder.mkdir(parents=True)
         (folder / f"{self.lesson}.ipynb").write_bytes(json.dumps(hand_in.notebook).encode())
         read = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
-        found = self.judge.judge_cells(judge_input(read, self.release))
+        found = self.judge.judge_cells(cells_to_judge(read, self.release))
         deserved, paid = full_scores(self.judge) | ({lost: 0.0} if lost else {}), scores(found)
         if read.problem or paid != deserved:
             messages = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}

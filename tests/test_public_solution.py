@@ -10,7 +10,7 @@ from helpers.classroom.collect import collect
 from helpers.grading.class_report import as_csv
 from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
-from helpers.grading.grade import grade_and_tell
+from helpers.grading.grade import grade_and_print
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.public_solution import stand_ins
@@ -168,7 +168,7 @@ def test_the_flag_appears_in_report_and_csv_and_costs_no_points(folders, lesson)
     write(folders.submitted / "ada" / LESSON, {NAME: SOLUTION.read_bytes()})
     options = dict.fromkeys(("student", "jobs", "unsafe", "cell_seconds", "scheduler", "cluster", "feedback", "force"))
     config = load(folders.gradebook)[1]
-    grade_and_tell(folders, config, type("Options", (), {**options, "lesson": LESSON}))
+    grade_and_print(folders, config, type("Options", (), {**options, "lesson": LESSON}))
     page = folders.report(LESSON, "html").read_text(encoding="utf-8")
     table = as_csv(read_class(folders, LESSON))
     assert all("identical to the published solution: 6 of 6 answers" in shown for shown in (page, table))

@@ -19,7 +19,7 @@ from helpers.grading import folders as places
 from helpers.grading.batch import lesson_fingerprint
 from helpers.grading.class_scores import read_class
 from helpers.grading.intake import read_submission
-from helpers.grading.lesson_release import course_release, judge_input
+from helpers.grading.lesson_release import cells_to_judge, course_release
 from helpers.released import (
     BEGIN,
     CODE_STUB,
@@ -89,7 +89,7 @@ def test_a_teachers_working_copy_does_not_change_grading(folders, lesson, tmp_pa
     submission = read_submission(folders.submitted, "ada", release, folders.source)
     own = {cell.exercise for cell in submission.cells if cell.kind == "answer" and not cell.trusted}
     assert own == set(lesson.exercises)  # also where the teacher wrote the same
-    assert len(judge_input(submission, release)) > len(release.checks)
+    assert len(cells_to_judge(submission, release)) > len(release.checks)
 
 
 def test_pack_and_book_contain_no_answer_of_a_working_copy(teacher, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from helpers.grading import sandbox_files as boxes
 from helpers.grading.learner_process import Lost
 from helpers.grading.sandbox import Sandbox
-from helpers.grading.sandbox_files import HELPERS, SandboxMissing, stage_wing
+from helpers.grading.sandbox_files import HELPERS, SandboxMissing, stage_helpers
 from tests.sandboxes import LESSON, SMALL, need_sandbox
 
 LOOK = """
@@ -253,7 +253,7 @@ def test_processes_that_the_grader_started_end_with_it(what):
 
 
 def test_the_staged_package_has_no_answers_of_this_lesson_or_a_later_one(tmp_path):
-    stage_wing(tmp_path / "course", LESSON)
+    stage_helpers(tmp_path / "course", LESSON)
     files = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*")}
     assert "helpers/inside/fork_server.py" in files and "helpers/checking/observe.py" in files
     assert not [name for name in files if name.startswith(("helpers/grading", "helpers/authoring", "solutions"))]

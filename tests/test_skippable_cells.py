@@ -8,7 +8,7 @@ import pytest
 from helpers.grading.folders import load
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.lesson_release import course_release, import_names, judge_input, names_touched
+from helpers.grading.lesson_release import cells_to_judge, course_release, import_names, names_touched
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.submission import Cell, Release
 from tests.sample_class import Lesson, hand_in
@@ -58,7 +58,7 @@ def run_of(answer: str, *own: str) -> set[str]:
     cells += [Cell("answer", answer, "answer", "answer"), Cell("check", "", "check", "answer")]
     cells += [Cell(f"own-{number}", source) for number, source in enumerate(own)]
     handed_in = type("HandIn", (), {"cells": cells})
-    selected = {cell.id for cell in judge_input(handed_in, release)}
+    selected = {cell.id for cell in cells_to_judge(handed_in, release)}
     assert selected >= {cell.id for cell in cells} - GIVEN.keys()
     return selected & GIVEN.keys()
 
@@ -104,7 +104,7 @@ def test_an_ungraded_training_runs_only_if_the_learner_reads_its_result(own, run
     training = "trained = fit(5)"
     release = Release("50_test", {}, {}, {}, {training}, set(), ungraded={training: {"trained"}})
     cells = [Cell("training", training), Cell("answer", PLAIN, "answer", "answer"), Cell("own", own)]
-    selected = judge_input(type("HandIn", (), {"cells": cells}), release)
+    selected = cells_to_judge(type("HandIn", (), {"cells": cells}), release)
     assert ("training" in [cell.id for cell in selected]) == runs
 
 
@@ -143,7 +143,7 @@ def test_a_learner_reads_the_same_values_as_if_all_cells_ran(lesson, tmp_path):
             names = drawn.sample(bound, 2)
             cells = [*handed_in.cells, Cell("peek", "".join(PEEK.format(name=name) for name in names))]
             every = [cell for cell in cells if cell.runs]
-            selected = judge_input(replace(handed_in, cells=cells), release)
+            selected = cells_to_judge(replace(handed_in, cells=cells), release)
             spared += len(every) - sum(cell.runs for cell in selected)
 
             def printed(run: list[Cell]) -> str:

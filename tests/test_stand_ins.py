@@ -11,7 +11,7 @@ from helpers import or_finished
 from helpers.checking.forbidden import course_part
 from helpers.checking.key import stored_keys
 from helpers.grading.folders import ROOT
-from helpers.grading.sandbox_files import HELPERS, stage_wing
+from helpers.grading.sandbox_files import HELPERS, stage_helpers
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names, one_of
 from tests.judged import differing_parts, stored_verdict
@@ -60,7 +60,7 @@ def test_or_finished_finds_each_stand_in(lesson, name, monkeypatch, capsys):
 @pytest.mark.parametrize("lesson", one_of(ROOMS))
 def test_a_sandbox_contains_the_lessons_stand_ins(lesson, tmp_path):
     """Later cells use them for a missing answer, for example a training run, as they did in the learner's notebook."""
-    stage_wing(tmp_path, lesson)
+    stage_helpers(tmp_path, lesson)
     assert (tmp_path / "helpers" / ROOMS[lesson].relative_to(HELPERS)).is_file()
 
 

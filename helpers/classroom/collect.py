@@ -15,7 +15,7 @@ from helpers.classroom.platforms import AGAIN, NAMES, Upload, submissions
 from helpers.classroom.roster import LONGEST, Person, enroll, known_students, owner_of, read_roster, unlisted_name
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
-from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, lateness, read_due
+from helpers.grading.due import Due, add_due_arguments, class_zone, lateness, read_due, store_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, lesson_of
 from helpers.grading.lesson_release import course_release
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson) if args.lesson else None
-    keep_due(folders, lesson, args)
+    store_due(folders, lesson, args)
     notes: list[str] = []
     roster = read_roster(args.roster, class_zone(folders), notes) if args.roster else []
     try:

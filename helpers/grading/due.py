@@ -92,7 +92,7 @@ def add_due_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> None:
+def store_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> None:
     """Store the due date, grace period and time zone of the command line, until another command changes them.
 
     A time without an offset, such as 2026-11-03 23:59, is in the class's time zone.

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from helpers.grading.due import add_due_arguments, keep_due
+from helpers.grading.due import add_due_arguments, store_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
@@ -88,10 +88,10 @@ def run(args: argparse.Namespace) -> int:
 
             folders, config = load(args.gradebook)
             args.lesson = folders.lesson(args.lesson)
-            keep_due(folders, args.lesson, args)
+            store_due(folders, args.lesson, args)
         finally:
             gc.enable()
-        grade_and_tell(folders, config, args)
+        grade_and_print(folders, config, args)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
+def grade_and_print(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
     """Grade args.lesson, write its pages, print a summary and return the results."""
     from helpers.grading.batch import GradingOptions, grade_lesson
 

@@ -152,7 +152,7 @@ class Trial:
         if self.gone:
             cells = f"cell of {self.gone[0]} was" if len(self.gone) == 1 else f"cells of {', '.join(self.gone)} were"
             run.flags.append(f"The check {cells} deleted; the code at the end of the notebook counts.")
-        run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.runs_text(banned)]
+        run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.code_in_strings(banned)]
         for detour, names in self.detours.items():
             takers = " and ".join(dict.fromkeys(names))
             run.flags.append(f"{takers} {'reach' if ' and ' in takers else 'reaches'} {detour}.")
@@ -237,7 +237,7 @@ class Trial:
             return self._missing(key) if kind in ABSENT else decide_quiz(key, text if kind == "str" else ...)
         for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
             self.detours.setdefault(detour, []).append(key.name)
-        if inside := self.code.looks_inside(key.name):
+        if inside := self.code.internals_read(key.name):
             self.run.flags.append(f"{key.name} inspects the functions that it is called with ({', '.join(inside)}).")
         kind, _ = self.run.bindings.get(key.name, ("missing", None))
         if kind in ABSENT:

@@ -154,7 +154,7 @@ def import_names(code: TopLevel) -> dict[str, set[str]]:
     return {name: origins for name, origins in imports.items() if name not in bound}
 
 
-def judge_input(submission: Submission, release: Release) -> list[Cell]:
+def cells_to_judge(submission: Submission, release: Release) -> list[Cell]:
     """The code and check cells of a submission that have to run or to be judged.
 
     Cells of the release on which no answer depends are left out, that is training runs, figures and demonstrations.

@@ -89,16 +89,16 @@ class TopLevel:
         binding = (statement.node for statement in self.statements if statement.binds & used)
         detours = [detour for node in binding for detour in detours_in(node, banned)]
         if name not in self.bound:  # no statement binds it, so code that runs from a string must
-            detours += self.runs_text(banned)
+            detours += self.code_in_strings(banned)
         return list(dict.fromkeys(detours))
 
-    def runs_text(self, banned: set[str]) -> list[str]:
+    def code_in_strings(self, banned: set[str]) -> list[str]:
         """Phrases as in `detours`, for statements that run strings as code, because these may define any answer."""
         unbound = [statement.node for statement in self.statements if not statement.binds]
         running = [node for node in unbound if any(getattr(item, "id", "") in RUNS_STRINGS for item in ast.walk(node))]
         return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
-    def looks_inside(self, name: str) -> list[str]:
+    def internals_read(self, name: str) -> list[str]:
         """The attributes, as in `Statement.internals`, that `name` or code that it uses reads."""
         used = {name, *self.closure(name, by="uses")}
         return sorted(set().union(*(statement.internals for statement in self.statements if statement.binds & used)))

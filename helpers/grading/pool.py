@@ -25,7 +25,7 @@ from helpers.errors import CourseError
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.inside.namespaces import die_with_parent
-from helpers.grading.lesson_release import judge_input
+from helpers.grading.lesson_release import cells_to_judge
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell, ExerciseReport, Release, Submission, SubmissionReport
 
@@ -87,7 +87,7 @@ class Batch:
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
     """The part of a submission that a judge receives: its cells, and by name the files that lie beside it."""
     files = read_files_beside(submission.folder, submission.code())[0] if submission.folder else {}
-    return judge_input(submission, release), files
+    return cells_to_judge(submission, release), files
 
 
 def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:

@@ -51,7 +51,7 @@ class Sandbox(contextlib.AbstractContextManager):
             if not unsafe:
                 sandbox_files.find_bubblewrap()
             os.chmod(self.folder, 0o755)
-            sandbox_files.stage_wing(self.folder / "course", lesson, fonts=notebook)
+            sandbox_files.stage_helpers(self.folder / "course", lesson, fonts=notebook)
             self._start()
         except BaseException:
             self.close()

@@ -16,7 +16,7 @@ from helpers.grading.inside.protocol import HOME
 HELPERS = Path(__file__).resolve().parents[1]
 PROJECT = HELPERS.parent
 INSIDE = Path(inside.__file__).parent
-OTHER_WINGS = ("authoring", "grading", "classroom")
+OTHER_PACKAGES = ("authoring", "grading", "classroom")
 
 # A lesson's answers must learn these data, not look them up. Its sandbox lacks these files of the learners' part of the
 # course, and instead holds the results of these functions of helpers.corpus (helpers/corpus/provided.py).
@@ -36,12 +36,12 @@ DROP_ROOT = (
 )
 
 
-def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
+def stage_helpers(target: Path, lesson: str, fonts: bool = False) -> None:
     """Copy the program that runs in the sandbox and the part of the course that learner code may import, with finished
     blocks and answer keys of earlier lessons only, to the new folder `target`. fonts: also copy matplotlib's list of
     installed fonts, which takes long to create."""
     number = lesson[:2]
-    hidden = {HELPERS / file for file in (*OTHER_WINGS, *WITHHELD_FILES.get(number, ()))}
+    hidden = {HELPERS / file for file in (*OTHER_PACKAGES, *WITHHELD_FILES.get(number, ()))}
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         parent = Path(folder)
@@ -165,7 +165,7 @@ def parents(folder: str) -> list[str]:
 
 
 def bubblewrap(course: Path, program: list[str]) -> list[str]:
-    """The command that runs `program` in the sandbox. course: the folder that `stage_wing` has filled.
+    """The command that runs `program` in the sandbox. course: the folder that `stage_helpers` has filled.
 
     If root runs the command, an outer sandbox first makes these files visible, so that an ordinary user can read an
     installation below /root. It then becomes that user and starts the actual sandbox, because limits on processes do
