@@ -19,7 +19,7 @@ def _file() -> Path:
 def _read() -> dict:
     try:
         stored = json.loads(_file().read_text("utf-8"))
-        if all(isinstance(entry, dict) for entries in stored.values() for entry in entries.values()):
+        if all(_is_result(entry) for entries in stored.values() for entry in entries.values()):
             return stored
     except OSError:
         return {}
@@ -27,6 +27,10 @@ def _read() -> dict:
         pass
     _set_aside()
     return {}
+
+
+def _is_result(entry) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("points", 0), (int, float))
 
 
 def _set_aside() -> None:

@@ -5,6 +5,7 @@ answer may return becomes Odd, which keeps the type's name for a message. Tensor
 dtype, so that a key of many small tensors loads as a handful of arrays.
 """
 
+import itertools
 import json
 import math
 import re
@@ -63,9 +64,13 @@ def leaves(tree) -> Iterator:
         yield tree
 
 
-def plain(value, depth: int = 0):
+def plain(value):
     """`value` as a tree. Tensors are detached and copied to the CPU; what a tree cannot contain becomes Odd."""
-    if depth > MAX_DEPTH:
+    return _plain(value, 0, itertools.count(1))
+
+
+def _plain(value, depth: int, nodes: Iterator[int]):
+    if depth > MAX_DEPTH or next(nodes) > MAX_NODES:  # a list that contains itself twice has 2 ** depth nodes
         return Odd("deeply nested value")
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value)
@@ -73,10 +78,10 @@ def plain(value, depth: int = 0):
         return Odd(type(value).__name__, f"{len(value)} items")
     if isinstance(value, (list, tuple)):
         kind = list if isinstance(value, list) else tuple
-        return kind(plain(item, depth + 1) for item in value)
+        return kind(_plain(item, depth + 1, nodes) for item in value)
     if isinstance(value, dict):
         if all(isinstance(key, (str, int, tuple)) for key in value):
-            return {key: plain(item, depth + 1) for key, item in value.items()}
+            return {key: _plain(item, depth + 1, nodes) for key, item in value.items()}
         return Odd("dict", "with keys that are neither strings nor numbers")
     if value is None or isinstance(value, (bool, Stub, Odd)):
         return value

@@ -80,7 +80,7 @@ class _Clock:
         return time.monotonic() - time.process_time() - (queued_seconds() or 0.0)
 
     @contextlib.contextmanager
-    def standing_still(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """While active, no time passes for the answer."""
         idle, (left, _) = self._idle(), signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -104,7 +104,7 @@ def _import_unclocked(name, import_):
     clock = _running[-1] if _running else None
     if clock is None or clock.importing or threading.current_thread() is not threading.main_thread():
         return _find_and_load(name, import_)
-    with clock.standing_still():
+    with clock.paused():
         if _is_library(name):
             return _find_and_load(name, import_)
     return _find_and_load(name, import_)
@@ -125,7 +125,7 @@ def _is_library(name: str) -> bool:
 
 @contextlib.contextmanager
 def imports_unclocked(clock) -> Iterator[None]:
-    """While active, `clock.standing_still()` surrounds each import of a library by the main thread."""
+    """While active, `clock.paused()` surrounds each import of a library by the main thread."""
     _running.append(clock)
     bootstrap._find_and_load = _import_unclocked
     try:

@@ -111,7 +111,7 @@ class CellTimers:
             signal.signal(number, signal.SIG_IGN)
 
     @contextlib.contextmanager
-    def standing_still(self):
+    def paused(self):
         """Pause both timers, as imports_unclocked does while a library is imported."""
         remaining = self._set(0, 0)
         limit_processor_time(MOST_IMPORTING)
