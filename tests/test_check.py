@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.checking import codec
 from helpers.checking.codec import Odd, dumps, loads, plain
 from helpers.checking.key import key_to_tree, load_keys, save_keys
 from helpers.checking.make_keys import UnsoundKey, make_key
@@ -412,3 +413,11 @@ def test_trees_and_observations_survive_encoding():
         Observation(error=error, gradient_error=error),
     ):
         assert repr(Observation.from_tree(loads(dumps(seen.to_tree())))) == repr(seen)
+
+
+def test_a_list_that_contains_itself_again_and_again_is_copied_only_in_part(monkeypatch):
+    monkeypatch.setattr(codec, "MAX_NODES", 1000)
+    nested = [1.0]
+    for _ in range(codec.MAX_DEPTH - 1):
+        nested = [nested, nested]
+    assert any(isinstance(leaf, Odd) for leaf in codec.leaves(plain(nested)))  # 2 ** 39 copies would never end

@@ -324,7 +324,10 @@ def test_each_lessons_probes_say_in_which_process_they_run():
         assert "learner code" in opening, path.parent.name
 
 
-@pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', "\x00"])
+TEXT_FOR_POINTS = '{"04_scaling": {"scaled_scores": {"points": "ten"}}}'
+
+
+@pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', TEXT_FOR_POINTS, "\x00"])
 def test_a_damaged_progress_file_is_reported_once_and_kept(monkeypatch, capsys, tmp_path, damaged):
     file = tmp_path / "progress.json"
     file.write_text(damaged)

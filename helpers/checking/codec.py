@@ -22,7 +22,7 @@ MAX_DEPTH = 40
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
 MAX_RANK = 16  # the most axes of a tensor that is read
-MAX_NODES = 1_000_000  # the most commas and opening brackets in the JSON header that is read
+MAX_NODES = 1_000_000  # the most nodes of a tree; in a JSON header, the most commas and opening brackets
 STORED = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool"}
 BY_NAME = {name: dtype for dtype, name in STORED.items()}
 # Other dtypes are converted to a stored dtype, and back when they are read.
