@@ -173,6 +173,24 @@ def judges():
         yield judge
 
 
+@pytest.fixture(scope="module")
+def judge(judges):
+    """Lesson 3's judge. It has to give an honest submission full points before and after the tests of a file."""
+    from tests.sandboxes import LESSON, between_honest_ones
+
+    yield from between_honest_ones(judges, LESSON)
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory) -> Path:
+    """The learner edition up to lesson 4 as a zip."""
+    from helpers.authoring.pack import NAME, pack
+
+    path = tmp_path_factory.mktemp("packed") / f"{NAME}.zip"
+    pack(course(), course().lesson(ONE), path)
+    return path
+
+
 # A class.
 
 

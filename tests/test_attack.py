@@ -99,7 +99,7 @@ def test_a_submission_ends_at_its_time_limit_however_many_cells_hang(judge, sour
     assert graded.problem == TOO_LONG and time.monotonic() - started < 40
 
 
-def test_the_time_limit_of_a_submission_is_five_minutes():
+def test_a_submission_that_trains_nothing_has_five_minutes():
     trains = {"11_translation", "12_language_model"}
     assert {lesson.seconds for lesson in course().lessons if lesson.name not in trains} == {300}
     assert HURRIED <= 20

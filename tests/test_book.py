@@ -301,7 +301,7 @@ def test_a_lesson_is_painted_within_a_second_from_disk(site):
 
 @pytest.mark.full
 @pytest.mark.timeout(3600 if EVERY else 600)
-def test_every_page_is_accessible(site, served):
+def test_axe_finds_no_accessibility_problem_on_any_page(site, served):
     """All folds are open. Without COURSE_EVERY, each page has one of the looks. Pages of the test above, lessons, which
     take seconds each, and all but one table of costs are skipped."""
     found = []

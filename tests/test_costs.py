@@ -33,7 +33,7 @@ def test_the_page_has_a_line_for_every_mistake(lesson):
     assert expected <= lines, "the page is out of date; run `python -m bench.costs`"
 
 
-def test_measuring_some_lessons_again_keeps_the_others():
+def test_the_page_of_costs_is_read_and_written_without_change():
     assert len(LESSONS) == 10 and costs.page(costs.sections_of(PAGE)) == PAGE
 
 

@@ -118,7 +118,7 @@ def test_a_changed_answer_is_marked_and_points_for_its_old_version_are_refused(h
     assert read_question(handed_in, LESSON).answers[0].was is None and recorded(handed_in, "ada", "written_1")[0] == 11
 
 
-def test_a_lesson_that_cannot_be_graded_by_hand_is_one_clear_sentence(folders, capsys):
+def test_a_lesson_that_cannot_be_graded_by_hand_gives_one_clear_sentence(folders, capsys):
     for name, sentence in ((LESSON, "course grade"), ("00_start_here", "no written question"), ("99", "no lesson")):
         assert main(["hand", name, "--no-browser", "--gradebook", str(folders.gradebook)]) == 2
         assert sentence in capsys.readouterr().err

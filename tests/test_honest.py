@@ -16,14 +16,9 @@ from helpers.grading.merge_cells import _is_prose
 from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.submission import Cell, Release, Submission
-from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
+from tests.sandboxes import LESSON, SEED, WRONG, full_scores, honest_cells, scores, with_answer
 
 pytestmark = pytest.mark.xdist_group("judge of lesson 3")
-
-
-@pytest.fixture(scope="module")
-def judge(judges):
-    yield from between_honest_ones(judges, LESSON)
 
 
 def cells(judge, first="", answer=None, last=""):
@@ -152,7 +147,7 @@ def attention_scores(Q, K):
 """
 
 
-def test_a_star_import_hides_no_builtin_that_an_answer_needs(judge):
+def test_a_star_import_that_replaces_builtins_costs_no_points(judge):
     """`from torch import *` replaces `float` and `range`, so grader and notebook check also try Python's builtins."""
     found = judge.judge_cells(cells(judge, "from torch import *", STARRED))
     assert scores(found) == full_scores(judge)

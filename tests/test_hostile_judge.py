@@ -12,16 +12,7 @@ from helpers.grading.reference import GraderBroken
 from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.selftest import self_test
 from helpers.grading.submission import Cell
-from tests.sandboxes import (
-    LESSON,
-    SEED,
-    between_honest_ones,
-    full_scores,
-    honest_cells,
-    must_be_full,
-    scores,
-    with_answer,
-)
+from tests.sandboxes import LESSON, SEED, full_scores, honest_cells, must_be_full, scores, with_answer
 
 PROJECT = HELPERS.parent
 pytestmark = pytest.mark.full
@@ -183,11 +174,6 @@ HOSTILE_ANSWERS = {
         if isinstance(thing, dict) and "expected" in thing: return thing["expected"][0]
     return Q""",
 }
-
-
-@pytest.fixture(scope="module")
-def judge(judges):
-    yield from between_honest_ones(judges, LESSON)
 
 
 @pytest.fixture

@@ -5,14 +5,9 @@ import dataclasses
 import pytest
 
 from helpers.grading.submission import Cell
-from tests.sandboxes import LESSON, RIGHT, WRONG, between_honest_ones, full_scores, honest_cells, scores
+from tests.sandboxes import RIGHT, WRONG, full_scores, honest_cells, scores
 
 pytestmark = pytest.mark.xdist_group("judge of lesson 3")
-
-
-@pytest.fixture(scope="module")
-def judge(judges):
-    yield from between_honest_ones(judges, LESSON)
 
 
 def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):

@@ -321,7 +321,7 @@ def test_each_lessons_probes_say_in_which_process_they_run():
     assert files
     for path in files:
         opening = path.read_text("utf-8").split('"""')[1]
-        assert "learner code" in opening, path.parent.name
+        assert re.search("(next to|alongside|results of) learner code", opening), path.parent.name
 
 
 TEXT_FOR_POINTS = '{"04_scaling": {"scaled_scores": {"points": "ten"}}}'

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 import pytest
-import torch
 from torch import nn
 
 from helpers.authoring.blocks import blocks_path, load_blocks
@@ -22,7 +21,6 @@ from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.conftest import EVERY
 from tests.mutation_score import WHOLES, accepted_variants, exercises, lessons, seeds, tally
 
-torch.set_num_threads(1)
 CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
 IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
 FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exercise.name not in WHOLES]

@@ -37,13 +37,6 @@ def released_once(monkeypatch):
     monkeypatch.setattr("helpers.authoring.pack.released_text", lambda _, lesson: released(lesson.name))
 
 
-@pytest.fixture(scope="module")
-def packed(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("packed") / "attention-course.zip"
-    pack(course(), course().lesson(LESSON), path)
-    return path
-
-
 def names(path: Path) -> list[str]:
     with zipfile.ZipFile(path) as archive:
         return [name.removeprefix(f"{FOLDER}/") for name in archive.namelist()]

@@ -264,7 +264,7 @@ def test_a_colored_traceback_keeps_its_colors():
         "attention-course-04_scaling.zip"
     ).split(),
 )
-def test_git_ignores_all_files_with_student_data(path):
+def test_git_ignores_files_with_student_data(path):
     result = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
     if result.returncode == 128:
         pytest.skip("not a clone")

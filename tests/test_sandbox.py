@@ -270,13 +270,13 @@ def test_a_course_inside_a_system_folder_is_hidden(monkeypatch, tmp_path):
     assert arguments[arguments.index("/usr/src/course") - 1] == "--tmpfs"
 
 
-def test_a_missing_bubblewrap_is_one_clear_error(monkeypatch):
+def test_a_missing_bubblewrap_gives_one_clear_error(monkeypatch):
     monkeypatch.setattr(boxes.shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(SandboxMissing, match="bubblewrap is not installed.*or use --unsafe"):
         Sandbox(LESSON)
 
 
-def test_refused_namespaces_are_one_clear_error(monkeypatch, tmp_path):
+def test_refused_namespaces_give_one_clear_error(monkeypatch, tmp_path):
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)

@@ -20,14 +20,6 @@ FOLDER = f"{NAME}-{LESSON}"  # the folder inside the zip
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory) -> Path:
-    """The edition up to LESSON as a zip."""
-    path = tmp_path_factory.mktemp("packed") / f"{NAME}.zip"
-    pack(course(), course().lesson(LESSON), path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def unpacked(packed) -> Path:
     shutil.unpack_archive(packed, packed.parent)
     return packed.parent / FOLDER
@@ -131,7 +123,7 @@ def test_a_damaged_zip_is_named_and_an_intact_one_is_used_afterwards(packed, fol
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_an_unwritable_folder_is_one_sentence(packed, folder, run):
+def test_an_unwritable_folder_gives_one_sentence(packed, folder, run):
     shutil.copy(packed, folder)
     (folder / NAME).write_text("a file in the way stands for a folder that is read-only, which root can write in")
     assert "where you can write" in error_of(run())
@@ -181,7 +173,7 @@ def test_another_package_called_helpers_is_named(folder, run, form):
     assert "Remove it, restart" in sentence
 
 
-def test_a_missing_course_is_one_sentence(run):
+def test_a_missing_course_gives_one_sentence(run):
     sentence = error_of(run())
     assert sentence.startswith("The course is not here. Put this notebook into")
     assert f"such as {NAME}-{LESSON}.zip, beside it" in sentence  # as `course pack` calls it
@@ -198,7 +190,7 @@ def test_its_errors_are_shown_without_a_traceback(tmp_path, monkeypatch):
     assert len(shown) == 1 and shown[0].startswith("The course is not here")
 
 
-def test_an_older_python_is_one_sentence(packed, folder, run):
+def test_an_older_python_gives_one_sentence(packed, folder, run):
     """Only the version is faked, because the cell stops before anything that an older Python cannot import."""
     shutil.copy(packed, folder)
     fake = "import sys\nsys.version_info, sys.version = (3, 10, 13, 'final', 0), '3.10.13 (main)'"
@@ -231,7 +223,7 @@ def test_missing_packages_are_named(packed, folder, run, names):
     assert sentence.split(" not installed")[0].endswith(" are" if names[1:] else " is")
 
 
-def test_a_broken_ipywidgets_is_one_sentence(monkeypatch, tmp_path):
+def test_a_broken_ipywidgets_gives_one_sentence(monkeypatch, tmp_path):
     (tmp_path / "ipywidgets.py").write_text("raise ImportError('cannot import name Comm')")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "ipywidgets"]:

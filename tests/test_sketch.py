@@ -11,7 +11,6 @@ from helpers.checking.observe import Observation
 from helpers.checking.sketch import SMALL, SUMS, Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case
 
-torch.set_num_threads(1)
 STORED = [5.450733, 4.985933]
 SHAPES = [(9,), (3, 5, 7), (40, 50)]
 BOTH = [torch.float32, torch.float64]

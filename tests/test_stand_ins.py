@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from helpers import or_finished
 from helpers.checking.forbidden import course_part
@@ -17,7 +16,6 @@ from tests.conftest import lesson_names, one_of
 from tests.judged import differing_parts, stored_verdict
 from tests.mutation_score import WHOLES
 
-torch.set_num_threads(1)
 ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "stand_ins.py" for lesson in lesson_names()}
 ROOMS = {lesson: path for lesson, path in ROOMS.items() if path.is_file()}
 LACKS = {

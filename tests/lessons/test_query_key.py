@@ -216,7 +216,7 @@ def test_margins_of_two_channels_by_length(capsys):
     assert all(f"{T} of {T} attend where they should" in line for T, line in zip((5, 10, 20, 50), printed, strict=True))
 
 
-def test_scores_are_symmetric_only_for_equal_projections():
+def test_scores_can_be_symmetric_for_two_different_projections():
     says("symmetric, whereas $q_i \\cdot k_j$ and $q_j \\cdot k_i$ usually differ")
     generator = torch.Generator().manual_seed(0)
     x, W_q, W_k = (torch.randn(*shape, generator=generator) for shape in ((5, 8), (4, 8), (4, 8)))

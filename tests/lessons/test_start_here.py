@@ -222,7 +222,7 @@ def test_bool_tensors_have_a_sum_and_no_mean():
         above.mean()
 
 
-def test_only_the_induction_figure_waits_for_the_learners_answer(capsys):
+def test_every_later_part_but_the_induction_figure_has_a_stand_in(capsys):
     says("Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it")
 
     def swap_last_two(x):
