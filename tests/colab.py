@@ -62,7 +62,7 @@ def packages_without_the_course(folder: Path) -> Path:
 
 
 def environment(overlaid: Path, packages: Path, scratch: Path, git: Path | None) -> dict[str, str]:
-    """Return the variables of a Colab kernel. git: a folder that replaces https://github.com/, or None."""
+    """Return the variables of a Colab kernel. git: a folder in place of https://github.com/, None for none."""
     startup = scratch / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True, exist_ok=True)
     (startup / "00-colab.py").write_text("import google.colab\n")

@@ -78,7 +78,7 @@ def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) 
 
 
 def _is_doc_change(source: str, mutated: str) -> bool:
-    """Return whether the mutated source has the same syntax tree, apart from comments, or does not compile."""
+    """Return whether the mutated source differs only in comments and layout, or does not compile."""
     try:
         return ast.dump(ast.parse(source)) == ast.dump(ast.parse(mutated))
     except SyntaxError:

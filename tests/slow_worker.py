@@ -1,4 +1,4 @@
-"""Replaces a worker's judge: a worker named slow keeps its batch until it is shut down, and the others judge."""
+"""Replaces a worker's judge: a worker named slow keeps its portion until it is shut down, and the others judge."""
 
 import time
 

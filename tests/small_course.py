@@ -202,7 +202,7 @@ def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> N
 
 
 def said_by_ruff(path: str, source: str) -> str:
-    """Return what `make lint` would report about a file at this path of the course."""
+    """Return what `make lint` would report about a file at this path of the course, or "" if nothing."""
     report = ""
     for command in (["check", "--quiet"], ["format", "--diff", "--quiet"]):
         whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"]

@@ -146,7 +146,7 @@ def test_slow_submissions_are_judged_after_all_others(submissions, monkeypatch):
     assert SEEN == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s0", "s3"]]
 
 
-def test_after_two_lost_workers_a_batch_is_left_for_grading_by_hand(submissions, monkeypatch, capsys):
+def test_after_two_lost_workers_a_portion_is_left_for_grading_by_hand(submissions, monkeypatch, capsys):
     problems = graded_by(monkeypatch, submissions, poisoned, 3)
     lost = {student: problem for student, problem in problems.items() if problem}
     assert set(lost) == {"s2", "s3"} and len(set(lost.values())) == 1
