@@ -197,7 +197,7 @@ def viewed(case: Case, seen: Observation) -> Observation:
     return replace(seen, output=output)
 
 
-def listened(answer: Callable, case: Case, facts: Facts) -> str:
+def call_profiled(answer: Callable, case: Case, facts: Facts) -> str:
     """Call the answer once more under Python's profiler, because learner code can switch off torch's own modes.
 
     The profiler reports forbidden calls in any thread at once (see forbidden.tell). Returns the name of the error that
