@@ -317,7 +317,7 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
 
 
 def _of_a_size(case: Case, factor: float) -> str:
-    """A sentence if a factor is the length of some axis of the inputs, its square root, or 1 over either; else ""."""
+    """The end of a sentence if a factor is the length of an input axis, its square root, or 1 over either; else ""."""
     for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
         for power, sign in ((1, ""), (-1, "1/"), (0.5, "√"), (-0.5, "1/√")):
             if math.isclose(factor, size**power, rel_tol=1e-4):
