@@ -1,6 +1,7 @@
 """Lesson 12's GPT against nanoGPT's character model at its published size, on one GPU in one run.
 
-Both learn tiny Shakespeare with six layers, six heads, width 384 and windows of 256 characters, compiled in bfloat16:
+Both learn tiny Shakespeare with six layers, six heads, width 384 and windows of 256 characters, in bfloat16 and with
+torch.compile:
 
 - nanoGPT's recipe for this text (batches of 64, 5,000 steps, learning rate 1e-3 after 100 warm-up steps and then a
   cosine decay to 1e-4, dropout 0.2, weight decay 0.1, clipping at 1), and as a control the same with a schedule of

@@ -8,8 +8,8 @@ better than the one below, on average over the seeds; the smallest gain of a see
 losses in helpers/lessons/language_model/ladder.json, which the lesson's figure and its tests read.
 
 The number of steps was found by experiment. Without a residual connection, the feed-forward network's gain comes
-suddenly, and the seed decides when. After 2,000 steps it was 0.00, 0.03 and 0.09 nats (with twice the width, 0.01 and
-0.04).
+suddenly, and the seed decides when. After 2,000 steps it was 0.00, 0.03 and 0.09 nats (with a feed-forward network
+twice as wide, 0.01 and 0.04).
 """
 
 import argparse

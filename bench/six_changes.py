@@ -3,7 +3,7 @@
 A GPT with two layers of width 64 is trained on lesson 12's language with that lesson's recipe and three seeds. The
 first version is as in 2017: post-norm, ReLU, learned positions, two heads with their own keys and values, and biases.
 Then follow each change alone, and all six together. All are tested on the same unseen passages, in nats above their
-entropy. The number of parameters is printed too, because a gated network has about as many as the one that it replaces.
+entropy. The number of parameters is printed too; a gated network has about as many as the one that it replaces.
 --write stores the losses in helpers/lessons/today/changes.json.
 
 RoPE has lesson 12's base of 10, because the context is only 64 tokens. Each run has a third of lesson 12's steps, so

@@ -74,7 +74,7 @@ def train(model, ids: torch.Tensor, steps: int) -> None:
 
 
 @torch.no_grad()
-def nats_a_byte(model, text: str, merges) -> float:
+def nats_per_byte(model, text: str, merges) -> float:
     """The loss per byte on a text, in adjacent windows. The first token of each window is not counted."""
     ids, tokens = ids_of(text, merges), tokens_of(merges)
     windows = ids[: (len(ids) - 1) // CONTEXT * CONTEXT].view(-1, CONTEXT)
@@ -132,7 +132,7 @@ def main() -> None:
     model = new_model(len(tokens_of(merges)))
     print(f"{len(merges)} merges, {sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     train(model, ids_of(learned, merges), options.steps)
-    loss = nats_a_byte(model.eval(), tested, merges)
+    loss = nats_per_byte(model.eval(), tested, merges)
     print(f"{loss:.3f} nats per byte on the last tenth, {loss / math.log(2):.3f} bits")
     store(options.folder, model, merges)
     print(f"{sum(file.stat().st_size for file in options.folder.iterdir()) / 1e6:.2f} MB in {options.folder.name}")

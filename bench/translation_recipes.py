@@ -94,8 +94,8 @@ def train(model, steps, rate, seed=0, smoothing=0.0, how="right"):
 
 
 def schedule(peak, warmup, steps=None, cool=200):
-    """A learning rate that rises to the peak within `warmup` steps, falls with the square root of the step from WARMUP
-    on, and goes to 0 over the last `cool` of `steps`. With warmup = WARMUP, this is Noam's schedule."""
+    """A learning rate that rises to the peak within `warmup` steps and falls with the inverse square root of the step
+    from WARMUP on. With warmup = WARMUP, this is Noam's schedule. steps: if given, the last `cool` of them go to 0."""
     end = (lambda step: min(1.0, (steps - step + 1) / cool)) if steps else (lambda step: 1.0)
     return lambda step: peak * min(step / warmup, 1.0, (WARMUP / step) ** 0.5) * end(step)
 

@@ -35,7 +35,7 @@ def learning_curve(seed: int) -> list[list[float]]:
         print(f"seed {seed}:", *curve[-1], flush=True)
         began = time.process_time()
 
-    train(seed, look=evaluate)
+    train(seed, after_step=evaluate)
     return curve
 
 

@@ -1,6 +1,6 @@
 """The real network of lesson 13, all-MiniLM-L6-v2: its weights and its tokenizer.
 
-    state_dict()            its 103 weights under BERT's names, or those of a small random network if they are missing
+    state_dict()         its 103 tensors under BERT's names, or those of a small random network if they are missing
     is_real()            whether state_dict() returns the real weights
     vocab()              the tokens that fit state_dict(), with their ids
     wordpiece_vocab()    the model's tokens with their ids, without a download (for lesson 1)

@@ -68,7 +68,7 @@ def state_dict() -> dict:
 
 
 def vocab() -> dict[str, int]:
-    """The tokens that fit numbers(), with their ids."""
+    """The tokens that fit state_dict(), with their ids."""
     return _loaded()[1]
 
 
@@ -81,7 +81,6 @@ def _made_up(vocab_size: int) -> dict:
     import torch
 
     width, inner, max_len = 48, 96, 512
-
     generator = torch.Generator().manual_seed(13)
 
     def random(*shape):

@@ -21,10 +21,12 @@ SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
 EMBEDDING_STD = 0.02
 
 
-def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer], None] | None = None) -> Transformer:
+def train(
+    seed: int = SEED, steps: int = STEPS, after_step: Callable[[int, Transformer], None] | None = None
+) -> Transformer:
     """A network trained from scratch, on new sentences at each step, all drawn from the seed.
 
-    look: called after each step with the number of steps done and the network.
+    after_step: called after each step with the number of steps done and the network.
     """
     generator = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
@@ -56,8 +58,8 @@ def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         schedule.step()
-        if look:
-            look(step + 1, network)
+        if after_step:
+            after_step(step + 1, network)
     return network.eval()
 
 

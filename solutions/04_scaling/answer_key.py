@@ -290,7 +290,7 @@ def cases_head_scores(draw):
         return x, W_q, W_k
 
     cases = [
-        *tensor_cases(make, leads=((4,), (), (2, 3))),  # the buggy version needs three axes
+        *tensor_cases(make, leads=((4,), (), (2, 3))),  # a batch first, because the buggy version needs three axes
         Case(make(torch.float64, 2, 2), part=LEADING, gradient=True),
         Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),

@@ -672,9 +672,8 @@ def aligned_at_first_key(T_q, T_k):
 
 
 for mask_of in (or_finished(causal_mask), aligned_at_first_key):
-    print(
-        f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in trained_decoder.cache_errors(mask_of).tolist())
-    )
+    errors = trained_decoder.cache_errors(mask_of).tolist()
+    print(f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in errors))
 
 # %% [markdown]
 # With the wrong alignment both outputs are off by more than half of their length. You can't notice this bug in

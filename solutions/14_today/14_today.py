@@ -534,9 +534,8 @@ torch.manual_seed(0)
 network = adapted(finished_translator(), or_finished(LoRA), rank=4, alpha=8.0)
 learned = [p for p in network.parameters() if p.requires_grad]
 print(f"{sum(p.numel() for p in learned):,} of {sum(p.numel() for p in network.parameters()):,} parameters are trained")
-print(
-    f"loss on ordinary French: {nats_per_word(finished_translator()):.4f} before, {nats_per_word(network):.4f} with LoRA"
-)
+before, after = nats_per_word(finished_translator()), nats_per_word(network)
+print(f"loss on ordinary French: {before:.4f} before, {after:.4f} with LoRA")
 print(f"exactly right in the new French: {evaluation.exact(network, test):.0%}")
 
 # %% [markdown]

@@ -189,8 +189,8 @@ def test_without_a_folder_the_courses_own_model_writes_and_says_what_to_do(tmp_p
     assert sum(item.numel() for name, item in mine.named_parameters() if name != "unembed.weight") == 824_448
     says(LESSON, "four blocks and 824,448 parameters")
     line, strange = "I pray you, sir, tell me what is the matter.\n", "0x7f [kernel] panic: {not} syncing; @@ -1,3 +1,9"
-    assert small_writer.nats_a_byte(mine, line * 9, found.merges) < 1.5
-    assert small_writer.nats_a_byte(mine, strange * 9, found.merges) > 3
+    assert small_writer.nats_per_byte(mine, line * 9, found.merges) < 1.5
+    assert small_writer.nats_per_byte(mine, strange * 9, found.merges) > 3
     prompt = blocks.encode_bpe("ROMEO:\n", found.merges)
     drawn = [found.continued(mine, prompt, 30, 0.8, seed) for seed in (0, 1, 1)]
     assert drawn[0] != drawn[1] == drawn[2] and all(text.startswith("ROMEO:\n") for text in drawn)
@@ -409,7 +409,7 @@ def test_the_small_model_is_stored_in_the_layout_of_published_models(tmp_path):
     mine.load_state_dict(blocks.rename_llama(found.state))
     torch.testing.assert_close(mine(ids[None]), model(ids[None]), atol=1e-2, rtol=1e-2)  # stored in 16 bits
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2_000_000
-    loss = small_writer.nats_a_byte(model, text * 20, merges)
+    loss = small_writer.nats_per_byte(model, text * 20, merges)
     tokens = small_writer.ids_of(text * 20, merges)
     assert loss == pytest.approx(math.log(len(found.ids)) * len(tokens) / len((text * 20).encode()), rel=0.1)
 
