@@ -76,7 +76,7 @@ def is_course_model(weights: bytes) -> bool:
 
 
 def _names_ending(folder: Path, suffix: str) -> list[str]:
-    """The sorted names in the folder that end in `suffix`, without names of unusual characters."""
+    """The sorted names in the folder that end in `suffix`, except names with unusual characters."""
     try:
         if folder.is_symlink():
             return []

@@ -36,8 +36,8 @@ class GradingOptions:
     """How to grade a class.
 
     jobs: number of parallel judges, by default that of default_jobs. force: also grade unchanged submissions again.
-    unsafe: if bubblewrap is missing, grade without a sandbox. cell_seconds: time limit for one cell, by default the
-    sandbox's. scheduler: address of a dask scheduler whose workers judge (helpers/grading/cluster), by default none.
+    unsafe: grade without a sandbox. cell_seconds: time limit for one cell, by default the sandbox's. scheduler: address
+    of a dask scheduler whose workers judge (helpers/grading/cluster), by default none.
     keep_judges: keep local judges ready for the next batch (helpers/grading/warm_pool.py).
     """
 
