@@ -71,7 +71,7 @@ def is_course_model(weights: bytes) -> bool:
         return ours.shape == theirs.shape and bool(
             ours @ theirs > COSINE_OF_A_COPY * np.linalg.norm(ours) * np.linalg.norm(theirs)
         )
-    except Exception:  # The file may contain anything, and then it is no copy.
+    except Exception:  # A file without such a parameter is no copy.
         return False
 
 

@@ -84,7 +84,8 @@ def grade_lesson(
 ) -> Outcome:
     """Grade all submissions of `lesson`, or only those of `students`. config: nbgrader's configuration.
 
-    Raises GradingStopped if the lesson or a student is unknown or the grader is broken; then nothing more is recorded.
+    Raises CourseError, mostly GradingStopped, if the lesson is unknown, a submission is missing or the grader is
+    broken; then nothing more is recorded.
     """
     options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
     release = course_release(folders.executed(folders.lesson(lesson)))
