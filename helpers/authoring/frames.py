@@ -139,7 +139,7 @@ def thinned(controls: dict[str, Positions], most: int) -> dict[str, list[int]]:
 
 def spread(count: int, most: int, start: int) -> list[int]:
     """Choose at most `most` (3 or more) of the indices below `count`: both ends, `start`, and others at equal steps. If
-    possible, the step divides count - 1 and is a round number; otherwise, it is as small as possible."""
+    possible, the step divides count - 1, and a round step is preferred; otherwise, it is as small as possible."""
     if count <= most:
         return list(range(count))
     spare = int(0 < start < count - 1)  # reserved for the start, which the steps may miss

@@ -19,7 +19,7 @@ from helpers.checking.vocabulary import Stub
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
-# Processors differ in the last bits, so smaller differences don't count. A Python float may come from float32.
+# Processors differ in the last bits, so differences up to these don't count. A Python float may come from float32.
 SAME_INPUTS = {torch.float64: 1e-10, torch.float32: 1e-6, float: 1e-6}
 # Random inputs differ in the last bits too (in float64, by those of float32), and outputs then differ by more.
 OTHER_INPUTS = {torch.float64: 1e-4, torch.float32: 1e-4, float: 1e-4}

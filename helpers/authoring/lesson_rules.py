@@ -10,7 +10,7 @@ from helpers.authoring import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_PER_MINUTE = 120
-TIME_TOLERANCE = 0.10  # of the minutes in the lesson and in course.toml, from the sum of reading and exercises
+TIME_TOLERANCE = 0.10  # how far stated minutes may be from the sum of reading and exercises, relative to that sum
 MAX_CORE_MINUTES = 100
 MAP = re.compile(r"^transformer_map\(\"([^\"]+)\"\)", re.MULTILINE)
 DIFFICULTY = re.compile(

@@ -46,7 +46,7 @@ MAP = Path(__file__).with_name("live.html.jinja")
 
 
 def write_live(home: Course, folder: Path) -> None:
-    """Write the translator's scripts, weights and vocabulary into `folder` of the site."""
+    """Write the translator's scripts, weights, vocabulary and sentences into `folder` of the site."""
     shutil.copytree(home.root / "docs" / "book" / "live", folder)
     weights, batch = (resources.files("helpers.translator") / WEIGHTS).read_bytes(), unseen(SENTENCES)
     numbers = {

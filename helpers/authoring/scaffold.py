@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     home = course()
     lesson, name = home.lesson(args.lesson), args.exercise
     if not EXERCISE.fullmatch(name):
-        raise CourseError(f"{name!r} cannot name an exercise. Use a Python name without quiz_, written_ or check_.")
+        rule = "Use a Python name that does not begin with quiz_, written_ or check_."
+        raise CourseError(f"{name!r} cannot name an exercise. {rule}")
     for other in home.lessons:
         if name in {**other.points, **other.bonus}:
             raise CourseError(f"{other.name} has an exercise {name} already. Names are unique in the course.")

@@ -15,7 +15,7 @@ from helpers.checking.wording import counted, dtype_of, entry_at, item_at, numbe
 
 CLOSE = 0.005  # the largest relative difference that is called close
 MOST_COMPARED = 1_000_000  # the most pairs of numbers that are compared to find a permutation
-MOSTLY = 0.8  # an item, row or column counts as wrong if more than this fraction of its numbers is wrong
+MOSTLY = 0.8  # wrong items, rows or columns are named if more than this fraction of their numbers is wrong
 SCATTERED = 0.1  # a smaller fraction of wrong numbers is scattered rounding, not wrong items
 TRANSPOSED = "transposed: rows and columns have changed places"
 
@@ -25,7 +25,7 @@ def of_tensor(case: Case, want: torch.Tensor, got: torch.Tensor, axes: tuple[str
     diagnosis, _ = by_values(want, got, axes, case.tolerance)
     if diagnosis.startswith("off by a constant factor"):
         diagnosis += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
-    # A mask may leave the first item of the batch unmasked; then only that item is right for an answer without it.
+    # If a mask hides nothing in the first item of the batch, an answer that ignores the mask is right for that item.
     masks = [mask for mask in _masks(case) if mask.dim() > 2]
     first_is_unmasked = any(bool(mask[:1].all()) and not mask.all() for mask in masks)
     first_by_mask = diagnosis.startswith("right for the first item") and first_is_unmasked
@@ -317,7 +317,7 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
 
 
 def _of_a_size(case: Case, factor: float) -> str:
-    """A sentence if a factor is the length of some axis of the inputs, its square root, or 1 over either; else ""."""
+    """The end of a sentence if a factor is the length of an input axis, its square root, or 1 over either; else ""."""
     for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
         for power, sign in ((1, ""), (-1, "1/"), (0.5, "√"), (-0.5, "1/√")):
             if math.isclose(factor, size**power, rel_tol=1e-4):

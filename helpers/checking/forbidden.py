@@ -70,7 +70,7 @@ GROUPS = {
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
 STARTERS = ("start_new_thread", "start_new", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread")
-# Functions, by the modules that define them, that an honest answer never calls and that could hide a call.
+# Functions, each with the modules that define it, that an honest answer never calls and that could hide a call.
 HIDING = {
     "setprofile": ("sys", "threading"),
     "start_new_thread": ("_thread",),
@@ -97,7 +97,7 @@ def _plain(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _names_of(name: str) -> frozenset[str]:
-    """The plain names that a torch function goes by, without the prefixes and infixes of an operator's variants."""
+    """The plain name of a torch function, and that name without the prefixes and infixes of operator variants."""
     name = _plain(name)
     stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
     # Variants insert words, as in scaled_dot_product_flash_attention.

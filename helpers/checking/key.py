@@ -96,7 +96,7 @@ def _mistake_trees(key: ExerciseKey, observations: list[Observation]) -> list:
     """A mistake's observations as trees, reduced to what is ever compared.
 
     A case on which the mistake agrees with the reference becomes None, and fields without content are left out.
-    Tensors become sketches, unless a sketch would change in which facets the mistake differs.
+    Tensors become sketches, unless that would change the facets in which the mistake differs.
     """
     trees = []
     for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):

@@ -176,7 +176,7 @@ def _wrong_answers(exercise: Exercise, reference: Callable) -> list[tuple[Mistak
 
 
 def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
-    """The mistake as code, which is its own function or the edited solution. Raises UnsoundKey if there is neither."""
+    """The mistake as code: its own function, or the edited solution. Raises UnsoundKey if that cannot be made."""
     if mistake.wrong is None:
         raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
     if callable(mistake.wrong):

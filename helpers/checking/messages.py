@@ -261,7 +261,10 @@ def _value(problem, key) -> str:
 
 
 def _wrong_claim(want: dict, got: dict, by_view: bool) -> str:
-    """The first property that should hold and does not, with the properties given as texts; "" if there is none."""
+    """The lines about the first property that should hold and does not, with the properties that are texts.
+
+    If all hold, the lines about the first text that differs, but only for a view; "" otherwise.
+    """
     if broken := [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]:
         texts = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
         return "\n".join([f"this should be so, but it isn't yet: {broken[0]}", *texts])

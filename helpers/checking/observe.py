@@ -197,7 +197,7 @@ def viewed(case: Case, seen: Observation) -> Observation:
     return replace(seen, output=output)
 
 
-def listened(answer: Callable, case: Case, facts: Facts) -> str:
+def call_profiled(answer: Callable, case: Case, facts: Facts) -> str:
     """Call the answer once more under Python's profiler, because learner code can switch off torch's own modes.
 
     The profiler reports forbidden calls in any thread at once (see forbidden.tell). Returns the name of the error that
@@ -337,7 +337,7 @@ def _changed(case: Case, call: Call) -> list:
 
 
 def changed_of(case: Case, left) -> list:
-    """Positions and names of the inputs that differ in `left`, an Observation's: `_changed` for another process.
+    """Positions and names of the changed inputs, as in `_changed`, but from an Observation's `left` in another process.
 
     Empty if `left` is None. May raise any exception for a `left` that `observe` did not make.
     """
@@ -394,7 +394,7 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         message = error.msg if isinstance(error, SyntaxError) else str(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
     by_course = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may consist of finished blocks
-    # Without a line of the learner's on the traceback, a scenario failed on what the answer returned. An answer that
+    # If no line in the traceback is the learner's, a scenario failed on what the answer returned. An answer that
     # does not accept the arguments also fails before its first line, but then the message mentions them.
     if by_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
         if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):

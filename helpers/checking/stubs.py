@@ -32,7 +32,7 @@ def mixed_rows(table, width):
     """f (..., T, D) -> (..., T, width): row t comes from sums of rows, with weights that are row t of a table."""
 
     def f(x):
-        dtype = torch.promote_types(table.dtype, x.dtype)  # torch refuses to multiply float64 by float32
+        dtype = torch.promote_types(table.dtype, x.dtype)  # @ needs operands of the same dtype
         return table.to(dtype) @ mixed(x, width, dtype=dtype)
 
     return f

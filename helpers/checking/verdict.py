@@ -311,7 +311,7 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     """
     cases = dict(enumerate(key.cases))
     everywhere = set(cases)
-    apart = {  # people often make a separate mistake here: an error is not raised, or `view` fails on some inputs
+    apart = {  # a separate mistake is common here: an error is not raised, or torch's `view` fails on some inputs
         number
         for number, case in cases.items()
         if case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"

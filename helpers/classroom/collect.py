@@ -182,7 +182,10 @@ def _parts(uploads: list[Upload], lesson: str | None, releases: list[Release], n
 def _own_files(
     upload: Upload, lessons_of: dict[Path, tuple[str | None, int]], lesson: str | None
 ) -> list[tuple[str, Found]]:
-    """The files of an upload. From a whole clone, only the notebooks of `lesson` (or those with answers) are kept."""
+    """The files of an upload, without the unrelated notebooks of a whole clone.
+
+    Related are those of `lesson` or, if it is None, those with answers. If there are none, all notebooks are kept.
+    """
     cloned = [file for _, file in upload.files if file.of_clone and file.path in lessons_of]
     kept = [file for file in cloned if (lessons_of[file.path][0] == lesson if lesson else lessons_of[file.path][1] > 0)]
     dropped = {file.path for file in cloned if file not in kept} if kept else set()

@@ -19,7 +19,7 @@ from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.safe_text import one_line
 
 TIMESTAMP = "timestamp.txt"  # written by us for nbgrader, so a learner's file of that name is renamed
-MOST_NAME = 100  # bytes of a learner's file name
+MOST_NAME = 100  # bytes of a learner's file name, without its extension
 
 
 @dataclass

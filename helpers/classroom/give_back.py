@@ -1,4 +1,4 @@
-"""Write the zip of feedback that a platform accepts: each learner's feedback has the place of the submission there.
+"""Write the zip of feedback that a platform accepts, in which feedback has the name of the submission there.
 
 - Moodle, *Upload multiple feedback files in a zip*: the feedback page, in the submission's folder of the download.
 - Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. Canvas

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_question(folders: Folders, lesson: str) -> Question:
-    """Read the lesson's written question and all answers. Raises GradingStopped if there are none."""
+    """Read the lesson's written question and all answers. Raises GradingStopped without a question or answers."""
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))
-    same = same_numbers(folders, lesson)
+    same = identical_weights(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
     write_atomically(page, as_page(lesson, pairs, same))
     print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of submissions with much in common")
@@ -80,7 +80,7 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
     return handed_in, {name: [source, release.graded[name]["source"]] for name, source in release.solved.items()}
 
 
-def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
+def identical_weights(folders: Folders, lesson: str) -> list[list[str]]:
     """Groups of students whose weights files (.safetensors) are identical."""
     students_of: dict[bytes, list[str]] = defaultdict(list)
     for student in find_submissions(folders.submitted, lesson):

@@ -1,6 +1,6 @@
 """Global switches of torch and Python that a notebook may have changed.
 
-While an answer is judged, they have their default values; afterwards they are restored.
+While an answer is judged, they have fixed values; afterwards they are restored.
 """
 
 import contextlib
@@ -20,7 +20,10 @@ AUTOCAST = ("cpu", "cuda", "mps", "xpu")
 
 @contextlib.contextmanager
 def switches_set() -> Iterator[None]:
-    """While active, all switches have their defaults, and both random generators outside torch are seeded with 0."""
+    """While active, switches have their defaults, except that torch runs uncompiled in one thread without warnings.
+
+    Python's and NumPy's random generators are seeded with 0.
+    """
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()

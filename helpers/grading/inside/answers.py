@@ -35,7 +35,7 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
     import torch
 
     from helpers.checking import forbidden
-    from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
+    from helpers.checking.observe import Facts, call_profiled, case_from_tree, observe_all
     from helpers.checking.retry import hidden_builtins
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
@@ -73,7 +73,7 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
             observation.error = replace(observation.error, message=message)
     profiled_error = ""
     if facts.forbidden and not request["replace"]:
-        profiled_error = listened(answer, cases[0], facts)
+        profiled_error = call_profiled(answer, cases[0], facts)
     raised = profiled_error if observations[0].error is None else ""
     trees = [observation.to_tree() for observation in observations]
     return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(module_calls), "moved": moved()}

@@ -211,8 +211,8 @@ def transplant(load, mine, theirs) -> str:
         out, weights = mine(x)
         expected, their_weights = theirs(x, x, x, average_attn_weights=False)
     details = []
-    for name, difference in (("weights", weights - their_weights), ("outputs", out - expected)):
-        error = difference.abs().max().item()
+    for name, gap in (("weights", weights - their_weights), ("outputs", out - expected)):
+        error = gap.abs().max().item()
         details.append(f"{name} differ by at most {error:.0e}" if error else f"{name} are the same to the last digit")
     return f"Two sentences of six tokens, yours against theirs: {' and '.join(details)}."
 
