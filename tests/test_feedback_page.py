@@ -29,7 +29,7 @@ def test_a_lessons_page_is_small_and_loads_nothing_from_outside(name):
     notebook = nbformat.read(ROOT / "solutions" / name / f"{name}.ipynb", as_version=4)
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
-    facts = {"cells": {}, "total": "0 of 100 points", "seen": None, "waiting": 0, "late": ""}
+    facts = {"cells": {}, "total": "0 of 100 points", "problem": None, "waiting": 0, "late": ""}
     page = as_page(notebook.cells, facts, name)
     assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
     assert dead_links(page) == set()

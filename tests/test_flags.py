@@ -110,6 +110,7 @@ HARMFUL = {
     "from torch.overrides import TorchFunctionMode": "interferes with how calls are observed",
     "class T(torch.Tensor):\n    def __torch_function__(cls, *a): pass": "interferes with how calls are observed",
     "import helpers.checking.observe as o": "reaches into the check itself",
+    "from helpers.inside import watching": "reaches into the check itself",
     "import sys\nsys.modules['helpers.checking.verdict']": "reaches into the check itself",
     "import helpers\nhelpers.checking.codec.dumps = None": "reaches into the check itself",
 }

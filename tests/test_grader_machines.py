@@ -79,11 +79,13 @@ def test_a_missing_device_is_replaced_by_the_cpu_and_flagged(judge, source):
 
 def test_an_error_of_torchs_names_the_learners_line_and_nothing_of_the_graders(judge):
     asks = "device = torch.device('cuda:7')\ntorch.ones(2, 3, device=device) @ torch.ones(2, 3)"
-    graded = judged(judge, asks, "def scaled_scores(Q, K):\n    return Q @ K")
+    chained = "try:\n    torch.ones(2, 3) @ torch.ones(2, 3)\nexcept RuntimeError:\n    raise ValueError"
+    graded = judged(judge, asks, "def scaled_scores(Q, K):\n    return Q @ K", chained)
     message = graded.verdicts["scaled_scores"].message
     assert "shapes cannot be multiplied (5x6 and 7x6)\nin line 2: return Q @ K\n" in message
-    (shown,) = graded.outputs["cell-0"]
-    assert "line 2" in str(shown["traceback"]) and "devices.py" not in str(shown["traceback"])
+    for cell in ("cell-0", "cell-2"):
+        (shown,) = graded.outputs[cell]
+        assert "line 2" in str(shown["traceback"]) and "devices.py" not in str(shown["traceback"])
 
 
 def test_seeding_a_missing_device_is_not_flagged_and_using_it_is(judge):

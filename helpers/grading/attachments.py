@@ -71,12 +71,12 @@ def is_course_model(weights: bytes) -> bool:
         return ours.shape == theirs.shape and bool(
             ours @ theirs > COSINE_OF_A_COPY * np.linalg.norm(ours) * np.linalg.norm(theirs)
         )
-    except Exception:  # The file may contain anything, and then it is no copy.
+    except Exception:  # A file without such a parameter is no copy.
         return False
 
 
 def _names_ending(folder: Path, suffix: str) -> list[str]:
-    """The sorted names in the folder that end in `suffix`, without names of unusual characters."""
+    """The sorted names in the folder that end in `suffix`, except names with unusual characters."""
     try:
         if folder.is_symlink():
             return []

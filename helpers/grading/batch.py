@@ -36,8 +36,8 @@ class GradingOptions:
     """How to grade a class.
 
     jobs: number of parallel judges, by default that of default_jobs. force: also grade unchanged submissions again.
-    unsafe: if bubblewrap is missing, grade without a sandbox. cell_seconds: time limit for one cell, by default the
-    sandbox's. scheduler: address of a dask scheduler whose workers judge (helpers/grading/cluster), by default none.
+    unsafe: grade without a sandbox. cell_seconds: time limit for one cell, by default the sandbox's. scheduler: address
+    of a dask scheduler whose workers judge (helpers/grading/cluster), by default none.
     keep_judges: keep local judges ready for the next batch (helpers/grading/warm_pool.py).
     """
 
@@ -84,7 +84,8 @@ def grade_lesson(
 ) -> Outcome:
     """Grade all submissions of `lesson`, or only those of `students`. config: nbgrader's configuration.
 
-    Raises GradingStopped if the lesson or a student is unknown or the grader is broken; then nothing more is recorded.
+    Raises CourseError, mostly GradingStopped, if the lesson is unknown, a submission is missing or the grader is
+    broken; then nothing more is recorded.
     """
     options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
     release = course_release(folders.executed(folders.lesson(lesson)))

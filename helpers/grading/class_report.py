@@ -159,8 +159,8 @@ def _reason(report: ClassReport, row: Row, column: Column) -> str:
 def _discrimination(report: ClassReport, column: Column) -> str:
     """The corrected item-total correlation: that of an exercise's points with the sum of all other exercises' points.
 
-    It is the point-biserial correlation if the exercise gives all points or none. The sum leaves out exercises of which
-    any answer waits for manual grading.
+    It is the point-biserial correlation if the exercise gives all points or none. The sum leaves out bonus exercises
+    and exercises of which any answer waits for manual grading.
     """
     others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
     rows = [row for row in report.rows if row.total is not None]

@@ -23,9 +23,9 @@ from helpers.grading.record import read_result
 class CourseAutograde(Autograde):
     """Grades with the course's judge, and has the options --force, --student and create_student of the original."""
 
-    unsafe = Bool(False, help="Run learner code without a sandbox where there is no bubblewrap.").tag(config=True)
-    jobs = Integer(0, help="How many judges work side by side; 0: one for each core, at most two.").tag(config=True)
-    cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
+    unsafe = Bool(False, help="Run learner code without a sandbox, for computers without bubblewrap.").tag(config=True)
+    jobs = Integer(0, help="Number of parallel judges; 0: one per core, at most two.").tag(config=True)
+    cell_seconds = Float(0, help="Seconds that one cell may take; 0: the sandbox's limit.").tag(config=True)
 
     def start(self) -> None:
         from helpers.grading.batch import GradingOptions, LoggedProgress, grade_lesson

@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
     parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
-    parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
-    parser.add_argument("--cell-seconds", type=float, metavar="S", help="what one cell of a notebook may take")
+    parser.add_argument("--jobs", type=int, metavar="N", help="parallel judges (default: one per core, at most two)")
+    parser.add_argument("--cell-seconds", type=float, metavar="S", help="time limit for one cell of a notebook")
     parser.add_argument("--feedback", action="store_true", help="also write nbgrader's feedback pages")
     parser.add_argument(
         "--unsafe",
         action="store_true",
-        help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
+        help="grade without a sandbox, for computers without bubblewrap: learner code then runs with your rights",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(

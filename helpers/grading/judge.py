@@ -50,7 +50,7 @@ LOST_WORDS = {
 class Judge(contextlib.AbstractContextManager):
     """Judges submissions of one lesson, with inputs drawn from `seed`. Use it as a context manager.
 
-    lesson: name or number. unsafe: run learner code in an ordinary process if bubblewrap is missing.
+    lesson: name or number. unsafe: run learner code in an ordinary process, without a sandbox.
     notebook: whether submissions are notebook cells or loose files. keys: the answer keys of another judge with the
     same lesson and seed, to save time.
     Raises CourseError (unknown lesson), GraderBroken (the lesson is not built) or SandboxMissing.

@@ -177,7 +177,7 @@ class ResourceWatch:
         def proportional_bytes(process: psutil.Process) -> int:
             return _or_default(lambda: process.memory_full_info().pss, private[process])
 
-        # This counted the memory that forks share with their parent more than once, unlike this slower measurement.
+        # The sum above counts memory that forks share more than once; this slower measurement does not.
         if sum(map(proportional_bytes, processes)) > self.total_bytes + SHARED_BY_FORKS:
             raise Lost("memory")
 

@@ -23,8 +23,8 @@ class Statement:
 
     uses: all names in it, including attributes and local variables. calls: the names that it looks up at the top level.
     blocks: the finished blocks that it imports, each with the number of its lesson if the import names the lesson.
-    internals: the attributes of functions that it reads although they reveal how these are made. starred: whether a
-    star import in it may hide built-in functions.
+    internals: the attributes it reads that reveal how a function is made. starred: whether a star import in it may hide
+    built-in functions.
     """
 
     node: ast.stmt
@@ -195,7 +195,7 @@ TOKEN = re.compile(
 
 def without_magics(source: str) -> str:
     """The source of a cell as plain Python. Code that a magic runs or writes into a module stays; other magics, shell
-    commands and requests for help (`attention?`) become `pass`. A continuation line is none of these."""
+    commands and requests for help (`attention?`) become code without effect. A continuation line is none of these."""
     start = 0
     while cell := CELL_MAGIC.match(source, start):
         if cell[1] not in RUN_PYTHON and not (cell[1] == "writefile" and cell[2].rstrip().endswith(".py")):

@@ -56,8 +56,8 @@ def newest_version() -> str | None:
 
 @contextlib.contextmanager
 def one_commit(gradebook):
-    """In this context, nbgrader only flushes where it would call `gradebook.db.commit`, after each of its steps, and
-    wait for the disk. The caller then commits all steps at once, so that a gradebook never holds half a submission."""
+    """nbgrader calls `gradebook.db.commit` after each of its steps and waits for the disk each time. In this context it
+    only flushes, and the caller commits all steps at once, so that a gradebook never holds half a submission."""
     session = gradebook.db
     commit, session.commit = session.commit, session.flush
     try:

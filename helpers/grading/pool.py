@@ -326,7 +326,7 @@ def serve(handle: int) -> None:
 
 def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
     """(kind, answer) for a message. The kinds are tested, names, judged, slow (left out when hurried), broken (the
-    course or its installation), unsound (a self test failed), refused (no sandbox) and odd (any other error)."""
+    grader itself), unsound (the self test after the submission failed), refused (no sandbox) and odd (else)."""
     from helpers.grading.judge import TOO_LONG
     from helpers.grading.reference import GraderBroken
     from helpers.grading.sandbox_files import SandboxMissing

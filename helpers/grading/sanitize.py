@@ -73,8 +73,8 @@ CELLS = ROWS | {"td", "th", "caption"}
 
 
 def _steps(page: str) -> int:
-    """A lower bound for a parser's steps: for each tag, the number of open tags there plus the number of tags that were
-    not closed in order so far, because a browser reopens such tags again and again."""
+    """At least as many steps as a parser takes: for each tag, the number of open tags there plus the number of tags
+    that were not closed in order so far, because a browser reopens such tags again and again."""
     open_tags: list[str] = []
     steps = misnested = 0
     for tag in TAG.finditer(page):

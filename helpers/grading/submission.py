@@ -58,7 +58,7 @@ class Release:
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no points need -> names bound
-    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # the same for cells that show everyone the same
+    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # cell that is the same for all -> its names
     given: dict[str, set[str]] = field(default_factory=dict)  # as returned by `import_names` of lesson_release.py
     solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
     title: str = ""  # its first heading, else its name

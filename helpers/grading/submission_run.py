@@ -221,7 +221,7 @@ def error_output(name: str, text: str) -> dict:
 
 def clean_output(output: dict) -> dict:
     """A valid nbformat output from one that the learner's process may have manipulated, cut to the length that the
-    worker allows. Raises KeyError or TypeError if it is no output at all."""
+    worker allows. Raises KeyError, TypeError or AttributeError if it is no output at all."""
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"

@@ -16,7 +16,7 @@ MODULES = {
     "requests": "looks for a network",
     "http": "looks for a network",
 }
-CHECK = re.compile(r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|deciding|key)\b.*")
+CHECK = re.compile(r"helpers\.(inside|checking\.(observe|forbidden|codec|compare|verdict|deciding|key))\b.*")
 # In these modules, but useless for a network or a process.
 HARMLESS = ("http.HTTPStatus", "urllib.parse", "urllib.error", "multiprocessing.cpu_count")
 OBSERVATION = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}

@@ -90,7 +90,7 @@ class CellTimeout(KeyboardInterrupt):
 class CellTimers:
     """Raise CellTimeout after `seconds` of processor time, or after PATIENCE times as long on the wall clock.
 
-    Library imports do not count and are not interrupted. Nor does the time that a cell waits for a busy core count.
+    The time of library imports, which are not interrupted, does not count, nor does waiting for a busy core.
     """
 
     def __init__(self, seconds: float):

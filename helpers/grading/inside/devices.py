@@ -41,7 +41,7 @@ def stand_in_for_devices(source: str) -> None:
 
 
 class Nothing(int):
-    """The result of a call that needs an absent device: zero, whose attributes, calls and items are itself."""
+    """The result of a call that needs an absent device: zero, and itself as each of its attributes and when called."""
 
     def __new__(cls, *args, **kwargs):
         return super().__new__(cls)
@@ -117,7 +117,7 @@ class OnTheProcessor(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        # These are no requests: the check reads the autocast state, and torch's generators list all types of devices.
+        # These are no requests: the check reads the autocast state, and torch.random looks up a GPU's module.
         if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in GENERATOR_FUNCTIONS:
             return function(*args, **kwargs)
         if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):

@@ -96,14 +96,19 @@ class Shell(InteractiveShell):
         return await super().run_code(code_obj, result, async_=async_)
 
     def _get_exc_info(self, exc_tuple=None):
-        """Leave the sandbox's own frames, such as those of devices.py, out of the traceback that learners see."""
+        """Leave the sandbox's own frames, such as those of devices.py, out of the traceback that learners see, and out
+        of those of the error's causes."""
         kind, error, trace = super()._get_exc_info(exc_tuple)
-        outer = trace
-        while outer is not None and outer.tb_next is not None:
-            if outer.tb_next.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):
-                outer.tb_next = outer.tb_next.tb_next
-            else:
-                outer = outer.tb_next
+        cause, seen = error, set()
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            outer = cause.__traceback__
+            while outer is not None and outer.tb_next is not None:
+                if outer.tb_next.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):
+                    outer.tb_next = outer.tb_next.tb_next
+                else:
+                    outer = outer.tb_next
+            cause = cause.__cause__ or cause.__context__
         return kind, error, trace
 
     def _showtraceback(self, etype, evalue, stb):

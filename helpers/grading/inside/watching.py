@@ -61,7 +61,7 @@ def _tables(module: types.ModuleType) -> list[dict]:
 
 
 def _reporting(function: Callable, name: str) -> Callable:
-    """Wrap `function` so that the first call from outside of the course is reported under `name`."""
+    """Wrap `function` so that its first call from outside of COURSE is reported under `name`."""
     reported: set[str] = set()
 
     @functools.wraps(function)
