@@ -283,7 +283,7 @@ def two_runs(model) -> Picture:
     exact = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.model(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*exact)
     figure.suptitle(line, fontsize=11)
-    alt = f"Heat maps of the course's weights beside yours. weights of one matrix: correlation {r:.2f}; "
+    alt = f"Heat maps of the course's weights beside yours. Weights of one matrix: correlation {r:.2f}; "
     alt += f"cosines of English words: correlation {r_words:.2f}; {line}."
     caption = f"Figure 11.12. Two training runs of one model. Above: the same matrix in both, correlation {r:.2f}. "
     caption += f"Below: cosines of word vectors, correlation {r_words:.2f} over all pairs."
