@@ -123,8 +123,8 @@ def test_a_wider_beam_gives_the_same_translations():
 @pytest.mark.slow
 def test_words_longer_than_those_of_training_are_not_reversed():
     says("With nine letters and more, none is correct")
-    says("correct in 0, 1, 28 and 46% of the cases, in four runs")
-    for seed, two in ((0, 0.01), (1, 0.28)):
+    says("from none to most of the words", "correct in 0, 6, 20, 38, 56, 56, 76 and 86% of the cases, in eight runs")
+    for seed, two in ((1, 0.76), (7, 0.0)):
         draw = random.Random(seed)
 
         def words(count, least, most, draw=draw):
