@@ -695,7 +695,7 @@ def only_push(center, context, negatives):
 tried = {"both": word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1), gradients)}
 for name, part in (("only the pull", only_pull), ("only the push", only_push)):
     tried[name] = word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1), part)
-figures.pull_and_push_alone(tried, pairs)
+figures.each_part_alone(tried, pairs)
 
 # %% [markdown]
 # With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.

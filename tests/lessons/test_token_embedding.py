@@ -177,7 +177,7 @@ def test_each_force_alone_in_three_training_runs():
         centers, contexts = unit(push.centers[-1]), unit(push.contexts[-1])
         assert max(figures.mean_probabilities(push, PAIRS)) < 0.01
         assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97
-    drawn = figures.pull_and_push_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
+    drawn = figures.each_part_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
     assert "probability of a positive pair 0.95" in drawn.alt
 
 

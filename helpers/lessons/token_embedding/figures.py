@@ -306,7 +306,7 @@ def mean_probabilities(history, pairs) -> tuple[float, float]:
     return float(p[pairs[:, 0], pairs[:, 1]].mean()), float(p.mean())
 
 
-def pull_and_push_alone(histories: dict, pairs) -> Picture:
+def each_part_alone(histories: dict, pairs) -> Picture:
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     details = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
