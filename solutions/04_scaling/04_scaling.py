@@ -102,7 +102,7 @@ figures.score_distributions()
 # $$\bar S = \frac1n\sum S, \qquad \text{score\_variance}(Q, K) = \frac1n\sum (S - \bar S)^2 .$$
 #
 # - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`.
-# - **Returns:** a scalar, the *population* variance over all leading dimensions together, which divides by $n$, not by
+# - **Returns:** a scalar, the *population* variance over all leading dimensions together, which divides by $n$, not
 #   $n-1$.
 
 
@@ -513,7 +513,7 @@ at_work(scaled_scores=by_model_width)
 #
 # With the bug every sentence is still translated correctly, so only the loss shows it. Dividing by the head's width
 # hurts this network most, and the order was the same in two more training runs. (These weights were trained with the
-# right divisor. We haven't compared *training* with different ones.)
+# right divisor, so we haven't compared *training* with different ones.)
 
 # %% [markdown]
 # ### Quiz 4.1
