@@ -149,7 +149,7 @@ def surprise() -> Picture:
         ax.plot(x, function(x), "--", color=RED, lw=2, label="negative sample: push")
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
-    left.legend(frameon=False, loc="upper center")
+    left.legend(framealpha=1, edgecolor="white", loc="upper center")
     alt = "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over "
     alt += "0.69 at 0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: "
     alt += "the pull falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1."
