@@ -37,7 +37,7 @@ def cases_ngram_loss(draw):
         case(5, 7, 1.0, M=9, part=UNSEEN, note="order 5, an alpha of 1"),
         case(2, 9, 2.0, part="a large alpha", note="order 2, an alpha of 2"),
         Case(lists, view="whole_contexts_only", part="lists of ids", note="order 3, ids of one and two digits"),
-        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="5 of 9 tokens occur"),
+        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="only 5 of 9 tokens in train"),
     ]
 
 
@@ -541,9 +541,9 @@ def cases_induction_head(draw):
         case(9, 14),
         case(12, 20),
         case(6, 8, part="a short text"),
-        case(16, 11, part="more words than places"),
+        case(16, 11, part="a vocabulary larger than max_len"),
         case(12, 200, part="a long text"),
-        case(200, 200, part="a long text of many words, and one word again and again"),
+        case(200, 200, part="a long text of many tokens, and one token again and again"),
         case(31, 64, part="the size of the lesson's language"),
     ]
 
