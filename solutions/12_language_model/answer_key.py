@@ -358,7 +358,7 @@ gpt = Exercise(
     norm_after_every_block: the final layer norm is applied after every block
         x = block(x, mask) -> x = self.norm(block(x, mask))
         self.unembed(self.norm(x)) -> self.unembed(x)
-        Where does the contract place `norm`? A pre-norm block adds to what it was given.
+        Where does the text of the exercise place `norm`? A pre-norm block adds to what it was given.
     not_even_itself: no position may attend to itself
         causal_mask(ids.shape[1]) -> torch.ones(ids.shape[1], ids.shape[1]).tril(-1).bool()
         The token at a position is known there. Print the mask: what does its first row let through?
@@ -367,7 +367,7 @@ gpt = Exercise(
         In training every position predicts its next token. How many of them should have logits?
     words_scaled: the token vectors are multiplied by the square root of the width
         x = self.tokens(ids) -> x = self.tokens(ids) * self.tokens.embedding_dim**0.5
-        The paper does this, and its embeddings start smaller. What does the contract of this exercise say?
+        The paper does this, and its embeddings start smaller. What does the text of this exercise say?
     block_size_not_kept: block_size is not kept as an attribute
         self.block_size = block_size -> self.context = block_size
         Code that generates text has to know how many tokens the model can read.
@@ -433,7 +433,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0, weights={DRAWN:
         Only the model's input is cropped. The result contains all ids.
     always_the_likeliest: greedy, the most likely token instead of a random one
         torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)
-        The contract asks for a random draw from the softmax. Which function draws?
+        The text asks for a random draw from the softmax. Which function draws?
     generator_not_used: the generator is not used for every draw
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.

@@ -193,7 +193,7 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
         Rows are queries, columns are keys. Which axis is which?
     layer_and_head_exchanged: head and layer are exchanged in the result
         return layer, head, -> return head, layer,
-        In which order does the contract list them?
+        In which order does the text list them?
     counted_from_one: layers and heads counted from 1
         return layer, head, -> return layer + 1, head + 1,
         The lesson counts from 0.
@@ -362,7 +362,7 @@ search = Exercise("search", cases_search).with_mistakes("""
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?
     score_first: value and score are exchanged in each pair
         (values[i], score) -> (score, values[i])
-        In which order does the contract list value and score?
+        In which order does the text list value and score?
 """)
 
 
