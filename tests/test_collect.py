@@ -128,12 +128,16 @@ def test_canvas_downloads_with_late_and_repeated_submissions(group):
     assert read_sources(group.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
 
 
-def test_brightspace_downloads_where_the_newest_submission_counts(group):
-    folder = "7-4242 - Ada Lovelace - {}/04_scaling.ipynb"
+@pytest.mark.parametrize("file", ["/04_scaling.ipynb", " - 04 - scaling (1).ipynb", " - work.zip"])
+def test_brightspace_downloads_where_the_newest_submission_counts(group, file):
+    def handed_in(answer: str) -> bytes:
+        return zipped({"04_scaling.ipynb": notebook(answer)}) if file.endswith(".zip") else notebook(answer)
+
+    folder = "7-4242 - Ada Lovelace - {}" + file
     outcome, _ = group.take(
         {
-            folder.format("Nov 10, 2026 930 AM"): notebook("newest"),
-            folder.format("Nov 3, 2026 1030 PM"): notebook("first"),
+            folder.format("Nov 10, 2026 930 AM"): handed_in("newest"),
+            folder.format("Nov 3, 2026 1030 PM"): handed_in("first"),
             "index.html": b"<p>of the platform</p>",
         }
     )

@@ -3,7 +3,7 @@
 - Moodle, *Upload multiple feedback files in a zip*: the feedback page, in the submission's folder of the download.
 - Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. Canvas
   shows them to the learner under the submission's name, so the feedback on a notebook has to be a notebook.
-- Brightspace, *Add feedback files*: the feedback page, in the submission's folder of the download.
+- Brightspace, *Add feedback files*: the same, or beside the submission, if the download has no folders.
 - csv: a feedback page for each student, under the student's name.
 """
 
@@ -43,7 +43,8 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
                     unplaced.append(student)
                     continue
                 elif platform in ("moodle", "brightspace"):
-                    archive.write(page, f"{source.place.rstrip('/')}/{lesson}_feedback.html")
+                    folder = source.place if source.place.endswith(" - ") else f"{source.place}/"
+                    archive.write(page, f"{folder}{lesson}_feedback.html")
                 else:
                     archive.writestr(source.place, _for_canvas(folders, gradebook, lesson, student, source.place, page))
                 count += 1
