@@ -57,10 +57,16 @@ def run(args: argparse.Namespace) -> int:
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
     form = roster_form(folders, table, args.format)
+    worth, above = next(iter(table.worth.values())), []
+    if args.format == "moodle" and not args.all:  # an assignment there takes no grade above its maximum
+        above = [row.student for row in table.rows[name].values() if (row.total or 0.0) > worth]
+    for student in above:
+        table.rows[name][student].total = worth
     write_atomically(path, write(table) if form is None else filled_in(table, form, args.format))
     for line in summary(table, path, args.format):
         print(line)
-    worth = next(iter(table.worth.values()))
+    if above:
+        print(f"  written as {worth:g}, because an assignment in Moodle takes no more: {_names(above)}")
     if form and possible(form, args.format) not in (None, worth):
         theirs = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
         print(f"  {theirs}, and the course {worth:g}. Change it to {worth:g} there before you import.")
