@@ -62,11 +62,15 @@ def name_problem(student: str) -> str | None:
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
     """Read the submission of `student`. notebooks: the folder of all lessons, to tell which one a wrong notebook is."""
-    folder = submitted / student / release.lesson
+    return read_folder(submitted / student / release.lesson, student, release, notebooks)
+
+
+def read_folder(folder: Path, student: str, release: Release, notebooks: Path, path: Path | None = None) -> Submission:
+    """Read the submission in a folder. path: its notebook, if it is known which one to grade."""
     submission = Submission(student, release.lesson, [], sha="")
     digest = hashlib.sha256()
     try:
-        path = _choose_notebook(folder, release, submission.flags)
+        path = path or _choose_notebook(folder, release, submission.flags)
         content = read_file(path)
         digest.update(content)
         cells = parse_cells(content, path.name)
