@@ -74,7 +74,7 @@ def test_a_workflow_gets_the_points_and_an_exit_code(small, tmp_path, monkeypatc
     [
         ("gone.ipynb", None, "gone.ipynb was not read: it cannot be opened (No such file or directory)."),
         ("notes.ipynb", '{"cells": []}', "notes.ipynb belongs to no lesson of this course. Name one: course grade "),
-        (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
+        ("empty.ipynb", "", "empty.ipynb cannot be read as a notebook: it is empty. Hand in the notebook again."),
     ],
 )
 def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small, tmp_path, name, content, message):

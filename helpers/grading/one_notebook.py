@@ -123,7 +123,7 @@ def lesson_named_in(notebook: Path) -> str:
     try:
         read_cells(notebook)
     except Unreadable as problem:
-        raise GradingStopped(str(problem)) from None
+        raise GradingStopped(_for_learner(str(problem))) from None
     releases = [course_release(SOLUTIONS / item.name / f"{item.name}.ipynb") for item in course().lessons]
     lesson, _ = lesson_of(notebook, releases)
     if lesson is None:
@@ -131,6 +131,11 @@ def lesson_named_in(notebook: Path) -> str:
             f"{notebook} belongs to no lesson of this course. Name one: course grade LESSON --ci {notebook}"
         )
     return lesson
+
+
+def _for_learner(problem: str) -> str:
+    """A problem in the words for the learner, who reads the page of the run. Elsewhere, a teacher reads it."""
+    return problem.replace("Ask for", "Hand in")
 
 
 def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook:
@@ -145,7 +150,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
     notebook = None if handed_in.is_dir() else folder / handed_in.name
     submission = read_folder(folder, "handed_in", release, SOLUTIONS, notebook)
     if submission.problem:
-        raise GradingStopped(submission.problem)
+        raise GradingStopped(_for_learner(submission.problem))
     with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
         pool.self_test("before it judged")
         [(_, graded)] = pool.judge([submission], release, lambda student: None, hurried=False)
