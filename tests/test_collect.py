@@ -315,7 +315,8 @@ def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(group):
     files = {folder.format("Jörg Müller", 103): notebook("j")}
     files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
     group.take(files)
-    outcome, notes = group.take(files, roster=MOODLE_SHEET)
+    two_downloads = {f"{download}/{name}": content for download in "ab" for name, content in files.items()}
+    outcome, notes = group.take(two_downloads, roster=MOODLE_SHEET)
     assert outcome.became["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
     assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
     students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}

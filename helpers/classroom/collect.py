@@ -203,7 +203,7 @@ def _identify_students(parts: list[_Part], people: list[Person], sources: dict[s
             part.student = person.student
             old = before.get((upload.platform, upload.id), part.student)
             if old != part.student:
-                del sources[old]
+                sources.pop(old, None)  # it is gone already if a folder holds two downloads
                 notes.append(
                     f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
                     "or both are graded."
