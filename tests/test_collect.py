@@ -299,6 +299,16 @@ def test_a_later_student_of_the_same_name_does_not_replace_the_first(group):
     assert group.has("Ada Lovelace") == notebook("101") and group.has("Ada Lovelace-102") == notebook("102")
 
 
+def test_brightspaces_numbers_in_a_roster_tell_equal_names_apart(group):
+    files = {f"{n}-42 - Ada Lovelace - Nov 3, 2026 930 AM/x.ipynb": notebook(str(n)) for n in (7, 8)}
+    roster = "id,first_name,last_name,lms_user_id\nada,Ada,Lovelace,{}\nada2,Ada,Lovelace,{}\n"
+    outcome, notes = group.take(files, roster=roster.format("", ""))
+    assert set(outcome.became) == {"Ada Lovelace-7", "Ada Lovelace-8"} and outcome.missing == ["ada", "ada2"]
+    assert "more than one Ada Lovelace, so this one is Ada Lovelace-7" in notes[0] and "lms_user_id" in notes[0]
+    outcome, _ = group.take(files, roster=roster.format("8", "7"))
+    assert set(outcome.became) == {"ada", "ada2"} and group.has("ada") == notebook("8")
+
+
 def test_moodles_worksheet_tells_equal_names_apart_and_gives_times(group):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
     outcome, notes = group.take(
