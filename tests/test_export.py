@@ -263,6 +263,16 @@ def test_feedback_for_canvas_has_the_names_of_the_download(canvas):
     assert "**10.5 of 15 points**" in text and "> Well put." in text and "**16 of 16 points**" in text
 
 
+def test_feedback_for_canvas_on_a_saved_web_page_is_a_web_page(tmp_path):
+    group = Class(tmp_path)
+    group.take({"lovelaceada_11_501_04_scaling.html": b"<p>my answers</p>"})
+    record(group)
+    pages(group, *group.students())
+    assert export(group, LESSON, "--format", "canvas", "--feedback") == 0
+    with zipfile.ZipFile(group.folders.gradebook / "exported" / "04_scaling.canvas.feedback.zip") as archive:
+        assert archive.read("lovelaceada_11_501_04_scaling.html") == b"<p>page of lovelaceada-11</p>"
+
+
 def test_feedback_for_other_platforms_has_the_students_ids(moodle):
     pages(moodle, "ada@x.org")
     assert export(moodle, LESSON, "--format", "csv", "--feedback") == 0
