@@ -129,6 +129,14 @@ def test_calls_of_answers_are_found_in_cells_with_magics(how):
     assert "attention_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
 
 
+@pytest.mark.parametrize("part", ['"\\', "'\\", "\\'"])
+def test_unclosed_strings_are_read_quickly(part):
+    """100 kB of the first of these once took nine seconds."""
+    began = time.process_time()
+    assert TopLevel([f"x = 1\n{part * 50_000}"]).statements == []
+    assert time.process_time() - began < 1
+
+
 def test_lines_of_magics_and_other_languages_are_not_read_as_python():
     assert without_magics("%%html\n<b>x</b>") == without_magics("%%bash\nls") == ""
     for goes_on in ("x = (7\n     % 3)", "x = 7 \\\n % 3", "x = '''\n%time\n!ls\n'''"):

@@ -186,10 +186,11 @@ OPTIONS = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
 RUN_LINE = re.compile(rf"^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){OPTIONS}[ \t]+(?=\w)")
 LINE_MAGIC = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$")
 SET_BY_MAGIC = re.compile(r"^([\w., \t]++=[ \t]*+)[%!].*$")
-# Tokens that decide whether a statement continues on the next line: strings, comments, brackets and line ends.
+# Tokens that decide whether a statement continues on the next line: strings, comments, brackets and line ends. An
+# unclosed string is a token too, because otherwise each of its quotes would be searched for its end.
 TOKEN = re.compile(
-    r"(?s)\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
-    r"|\"(?:\\.|[^\\\"\n])*+\"|'(?:\\.|[^\\'\n])*+'|#[^\n]*|\\\n|[\[({\])}\n]"
+    r"(?s)\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"
+    r"|\"(?:\\.|[^\\\"\n])*+\"?|'(?:\\.|[^\\'\n])*+'?|#[^\n]*|\\\n|[\[({\])}\n]"
 )
 
 
