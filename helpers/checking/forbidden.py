@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers.checking.names import used_things
+from helpers.checking.names import functions_of, used_things
 from helpers.running.torch_insides import (
     AUTOGRAD_HOMES,
     ENGINE,
@@ -124,6 +124,7 @@ tell: Callable[[str], None] | None = None  # set by the grader; called with the 
 
 def not_watched(block: Callable) -> Callable:
     """A copy of a finished function or module class whose own calls every Watch ignores."""
+    _UNWATCHED.update(function.__code__ for function in functions_of(block))
     if isinstance(block, type):
         methods = {name: not_watched(vars(block)[name]) for name in ("__init__", "forward") if name in vars(block)}
         return type(block.__name__, (block,), methods)
@@ -131,12 +132,11 @@ def not_watched(block: Callable) -> Callable:
     def unwatched(*args, **kwargs):
         return block(*args, **kwargs)
 
-    _UNWATCHED.add(unwatched.__code__)
     functools.update_wrapper(unwatched, block).__module__ = FINISHED
     return unwatched
 
 
-_UNWATCHED: set[types.CodeType] = set()
+_UNWATCHED: set[types.CodeType] = set()  # the code of these finished blocks
 FINISHED = "finished_block"  # the __module__ of such blocks, by which this module and the grader recognize them
 
 
@@ -144,12 +144,11 @@ def _by_a_finished_block() -> bool:
     """Whether a finished block made the call that is being recorded, rather than code that the learner passed to it."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
-        if frame.f_code in _UNWATCHED:
-            home = str(getattr(frame.f_locals.get("block"), "__module__", ""))
-            return home == FINISHED or lies_in(home, ("helpers",))
         home = _module_of(frame)
         if home != FINISHED and home.split(".")[0] not in ("torch", "helpers", *sys.stdlib_module_names):
             return False
+        if frame.f_code in _UNWATCHED:
+            return True
         frame = frame.f_back
     return False
 
