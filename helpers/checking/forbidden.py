@@ -80,7 +80,8 @@ HIDING = {
 }
 MOST_REPORTED = 10  # names of forbidden calls for one case
 HELPERS = str(Path(__file__).parents[1])
-MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # torch's frames between caller and callee
+# The modules of torch whose frames only lie between a caller and what it calls.
+BETWEEN = ("torch.nn.modules.module", "torch.overrides", "torch.utils._device")
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
@@ -302,7 +303,7 @@ def _outer_call(names: set[str]) -> str:
     frame: types.FrameType | None = sys._getframe(2)
     outer = None
     while frame is not None and lies_in(_module_of(frame), ("torch",)):
-        outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
+        outer = outer if _module_of(frame) in BETWEEN else frame.f_code.co_qualname.split(".")[0]
         frame = frame.f_back
     return f", called inside {outer}" if outer and _plain(outer) not in names else ""
 
