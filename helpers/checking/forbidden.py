@@ -34,7 +34,7 @@ from helpers.running.torch_insides import (
 SOFTMAX = (
     "softmax log_softmax logsumexp logcumsumexp logaddexp logaddexp2 softmin softmaxtransform gumbel_softmax softmax2d "
     "masked_softmax safe_softmax scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
-    "sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
+    "native_multi_head_attention sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
 )
 # From a name that authors write in `forbidden` to every name under which torch offers the same computation.
 GROUPS = {
@@ -57,7 +57,10 @@ GROUPS = {
     "cat": "cat concat concatenate stack hstack vstack dstack column_stack row_stack",
     "layer_norm": "layer_norm layernorm native_layer_norm layer_norm_backward",
     "rms_norm": "rms_norm rmsnorm",
-    "batch_norm": "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training",
+    "batch_norm": (
+        "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training batch_norm_with_update "
+        "batch_norm_with_update_functional batch_norm_no_update"
+    ),
     "group_norm": "group_norm groupnorm",
     "instance_norm": "instance_norm instancenorm",
     "transformer": (
