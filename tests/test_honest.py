@@ -41,6 +41,7 @@ ONLY_AT_HOME = {
     "installed": ("!pip install -q of_home > /dev/null\nimport of_home\n" + IMPORTS, "ModuleNotFoundError in line 2"),
     "colab": ("from google.colab import drive\ndrive.mount('/content')\n" + IMPORTS, "ModuleNotFoundError in line 1"),
     "input": ("name = input('Your name? ')\nprint(name.title())\n" + IMPORTS, "EOFError in line 1"),
+    "a file elsewhere": ("open('../log.txt', 'w')\n" + IMPORTS, "OSError in line 1"),
     "a block of a later lesson": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
     "nothing else": ("import a_package_of_home", "ModuleNotFoundError in line 1"),
 }
