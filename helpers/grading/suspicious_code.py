@@ -16,7 +16,7 @@ MODULES = {
     "requests": "looks for a network",
     "http": "looks for a network",
 }
-CHECK = re.compile(r"helpers\.(inside|checking\.(observe|forbidden|codec|compare|verdict|deciding|key))\b.*")
+CHECK = re.compile(r"helpers\.(inside|checking|lessons\.\w+\.probes)\b.*")
 # In these modules, but useless for a network or a process.
 HARMLESS = ("http.HTTPStatus", "urllib.parse", "urllib.error", "multiprocessing.cpu_count")
 OBSERVATION = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}
@@ -57,7 +57,7 @@ def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         for module, name in _names_of_modules(node):
             full = f"{module}.{name}" if module else name
-            package = full.split(".")[0]
+            package = full.split(".")[0].removeprefix("_")  # _socket is the module that socket uses
             if isinstance(node, (ast.Import, ast.ImportFrom)) and package in MODULES and not full.startswith(HARMLESS):
                 yield MODULES[package]
             if CHECK.fullmatch(full):
