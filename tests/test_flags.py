@@ -36,6 +36,7 @@ def test_no_accepted_variant_and_no_solution_is_flagged(lesson):
         for name, names in banned.items():
             for form in (name, *forms.get(name, ())):
                 assert (pieces.detours(form, names), pieces.internals_read(form)) == ([], []), form
+                assert pieces.banned_in(form, names, banned) == [], form
 
 
 HARMLESS = {
@@ -149,6 +150,19 @@ def test_chained_assignments_of_many_names_need_little_memory():
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6 and len(pieces.closure("a1")) == 6001
+
+
+def test_banned_names_are_found_in_the_code_of_an_answer_only():
+    imports = "from torch import softmax as s\nfrom mine import log_softmax as l"
+    source = "def f(x):\n    return s(g(l(x)))\ndef g(x):\n    return self.softmax(x)"
+    pieces = TopLevel(
+        [imports, source, "def log_softmax(x):\n    return x.log_softmax(0)", "ref = torch.softmax(x, 0)"]
+    )
+    assert pieces.banned_in("f", {"softmax", "log_softmax"}, ()) == ["torch.softmax"]
+    pieces.read("def h(ref):\n    return F.softmax(log_softmax(ref), 0)")
+    assert pieces.banned_in("h", {"softmax", "log_softmax"}, {"log_softmax"}) == ["F.softmax"]
+    assert pieces.banned_in("h", {"softmax", "log_softmax"}, ()) == ["x.log_softmax", "F.softmax"]
+    assert pieces.banned_in("h", set(), ()) == []
 
 
 @pytest.mark.parametrize("part", ["/solutions", "/proc/cpuinfo", "./proc/", "../gradebook/"])

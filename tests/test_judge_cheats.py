@@ -306,6 +306,24 @@ def test_forbidden_names_reached_by_a_detour_are_flagged(judge, how):
     assert not found.verdicts["softmax"].passed
 
 
+BLINDED = (
+    TOP
+    + """def softmax(x, dim=-1):
+    mode = torch.overrides._get_current_function_mode()
+    if mode is not None:
+        mode.watch.names.clear()
+    if threading._profile_hook is not None:
+        threading._profile_hook.__self__.names.clear()
+    return F.softmax(x, dim)"""
+)
+
+
+def test_a_forbidden_function_that_is_named_but_not_seen_is_flagged(judge):
+    found = judge.judge_cells(with_softmax(judge, BLINDED), ["softmax"])
+    assert found.verdicts["softmax"].passed
+    assert found.flags == ["softmax names F.softmax, but no forbidden call of it was seen."]
+
+
 PEEKS = """
 def leaks_future(f, x):
     names = repr(f)

@@ -235,7 +235,8 @@ class Trial:
         if key.kind == "quiz":
             kind, text = self.run.bindings.get(key.name, ("missing", None))
             return self._missing(key) if kind in ABSENT else decide_quiz(key, text if kind == "str" else ...)
-        for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
+        banned = banned_names(key.facts.forbidden)
+        for detour in self.code.detours(key.name, banned):
             self.detours.setdefault(detour, []).append(key.name)
         if inside := self.code.internals_read(key.name):
             self.run.flags.append(f"{key.name} inspects the functions that it is called with ({', '.join(inside)}).")
@@ -247,6 +248,8 @@ class Trial:
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         verdict = SandboxAnswer(key, self).verdict()
+        if verdict.points and (named := self.code.banned_in(key.name, banned, self.judge.keys)):
+            self.run.flags.append(f"{key.name} names {', '.join(named)}, but no forbidden call of it was seen.")
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
     def earlier_called(self, key: ExerciseKey) -> list[str]:

@@ -168,6 +168,17 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
                 yield f"what it calls through {name}"
 
 
+def banned_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
+    """The banned functions that code names, imported from torch or as attributes of anything but `self`."""
+    for item in ast.walk(node):
+        named = []
+        if isinstance(item, ast.ImportFrom) and (item.module or "").split(".")[0] == "torch":
+            named = [(item.module, alias.name) for alias in item.names]
+        elif isinstance(item, ast.Attribute) and (owner := getattr(item.value, "id", "")) != "self":
+            named = [(owner, item.attr)]
+        yield from (f"{owner}.{name}" for owner, name in named if name.strip("_").lower() in banned)
+
+
 def _is_namespace(node: ast.AST) -> bool:
     """Whether this is vars(...), globals(), locals() or a __dict__."""
     if isinstance(node, ast.Call):
