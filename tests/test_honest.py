@@ -77,6 +77,13 @@ def test_a_cell_that_also_failed_in_the_notebook_ends_there_without_a_flag(judge
         assert found.flags == ([f"{flag}; its other statements were run."] if ran else [])
 
 
+def test_an_answer_under_another_name_is_flagged(judge):
+    flag = "The answer cell of attention_scores defines other names, but no attention_scores."
+    for answer, flags in (("def attention_score(Q, K):\n    return Q @ K.mT", [flag]), ("# later\npass", [])):
+        found = judge.judge_cells(cells(judge, answer=answer))
+        assert not found.verdicts["attention_scores"].answered and found.flags == flags
+
+
 def judge_answer(judge, name):
     return next(cell.source for cell in honest_cells(judge) if cell.id == name)
 

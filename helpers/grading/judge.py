@@ -147,6 +147,7 @@ class Trial:
         for name in wanted:
             if name in run.rebound and name in self.verdicts:
                 self._flag_better_below(name)
+        run.flags += [f"The answer cell of {name} defines other names, but no {name}." for name in self._misnamed()]
         exercises = [key for key in self.judge.keys.values() if key.kind == "exercise"]
         banned = set().union(*(banned_names(key.facts.forbidden) for key in exercises))
         if self.gone:
@@ -160,6 +161,12 @@ class Trial:
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
         return SubmissionReport(verdicts, run.outputs, flags, run.errors, problem)
+
+    def _misnamed(self) -> list[str]:
+        """The exercises without an answer whose answer cells were changed and define something else."""
+        missing = {name for name, verdict in self.verdicts.items() if not verdict.answered} - self.code.bound.keys()
+        cells = (cell for cell in self.cells if cell.kind == "answer" and not cell.trusted and cell.exercise in missing)
+        return [cell.exercise for cell in cells if TopLevel([cell.source]).bound]
 
     def _read_cells(self, index: int) -> None:
         """Read the code above the cell at `index`. Code below a check must not affect the verdict there."""
