@@ -321,7 +321,7 @@ BLINDED = (
 def test_a_forbidden_function_that_is_named_but_not_seen_is_flagged(judge):
     found = judge.judge_cells(with_softmax(judge, BLINDED), ["softmax"])
     assert found.verdicts["softmax"].passed
-    assert found.flags == ["softmax names F.softmax, but no forbidden call of it was seen."]
+    assert found.flags == ["softmax contains F.softmax, which is forbidden there, but no call of it was seen."]
 
 
 PEEKS = """

@@ -256,7 +256,8 @@ class Trial:
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         verdict = SandboxAnswer(key, self).verdict()
         if verdict.points and (named := self.code.banned_in(key.name, banned, self.judge.keys)):
-            self.run.flags.append(f"{key.name} names {', '.join(named)}, but no forbidden call of it was seen.")
+            names = ", ".join(named)
+            self.run.flags.append(f"{key.name} contains {names}, which is forbidden there, but no call of it was seen.")
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
     def earlier_called(self, key: ExerciseKey) -> list[str]:
