@@ -414,7 +414,11 @@ def test_no_frame_of_torch_between_the_answer_and_a_forbidden_call_is_named():
 
     exercise = Exercise("weights", matrix_cases, forbidden=("softmax",))
     with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: None):
-        for answer in (lambda Q, K: torch.nn.Softmax(-1)(Q @ K.mT), with_device):
+        for answer in (
+            with_device,
+            lambda Q, K: torch.nn.Softmax(-1)(Q @ K.mT),
+            lambda Q, K: torch.ops.aten._softmax(Q @ K.mT, -1, False),
+        ):
             text = as_text(judge(exercise, weights, answer))
             assert "softmax is the answer to this exercise;" in text
 

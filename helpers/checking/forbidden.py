@@ -84,7 +84,7 @@ HIDING = {
 MOST_REPORTED = 10  # names of forbidden calls for one case
 HELPERS = str(Path(__file__).parents[1])
 # The modules of torch whose frames only lie between a caller and what it calls.
-BETWEEN = ("torch.nn.modules.module", "torch.overrides", "torch.utils._device")
+BETWEEN = ("torch.nn.modules.module", "torch.overrides", "torch._ops", "torch.utils._device")
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
