@@ -164,9 +164,10 @@ class Trial:
 
     def _misnamed(self) -> list[str]:
         """The exercises without an answer whose answer cells were changed and define something else."""
-        missing = {name for name, verdict in self.verdicts.items() if not verdict.answered} - self.code.bound.keys()
-        cells = (cell for cell in self.cells if cell.kind == "answer" and not cell.trusted and cell.exercise in missing)
-        return [cell.exercise for cell in cells if TopLevel([cell.source]).bound]
+        changed = {cell.exercise: cell.source for cell in self.cells if cell.kind == "answer" and not cell.trusted}
+        unanswered = [name for name, verdict in self.verdicts.items() if not verdict.answered]
+        missing = [name for name in unanswered if name in changed and name not in self.code.bound]
+        return [name for name in missing if TopLevel([changed[name]]).bound]
 
     def _read_cells(self, index: int) -> None:
         """Read the code above the cell at `index`. Code below a check must not affect the verdict there."""
