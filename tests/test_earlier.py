@@ -1,5 +1,6 @@
 """An answer that calls an earlier answer is judged only by its own code, in the notebook and in the grader."""
 
+import functools
 import itertools
 import linecache
 
@@ -8,7 +9,7 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking import session
-from helpers.checking.forbidden import Watch, not_watched
+from helpers.checking.forbidden import FINISHED, Watch, not_watched
 from helpers.checking.key import stored_keys
 from helpers.checking.names import used_names
 from helpers.checking.retry import finished_block, put_in
@@ -184,6 +185,11 @@ def test_calls_inside_finished_blocks_are_not_watched_but_the_learners_functions
         watch.found.clear()
         not_watched(torch.softmax)(x, -1)
         assert watch.found == ["torch.softmax"], "not a function of the course"
+        watch.found.clear()
+        forged = functools.partial(torch.softmax)
+        forged.__module__ = FINISHED
+        not_watched(forged)(x, -1)
+        assert watch.found == ["torch.softmax"], "neither, whatever it says of itself"
 
 
 def test_an_unknown_block_is_none():

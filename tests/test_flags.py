@@ -36,6 +36,7 @@ def test_no_accepted_variant_and_no_solution_is_flagged(lesson):
         for name, names in banned.items():
             for form in (name, *forms.get(name, ())):
                 assert (pieces.detours(form, names), pieces.internals_read(form)) == ([], []), form
+                assert pieces.banned_in(form, names, banned) == [], form
 
 
 HARMLESS = {
@@ -105,10 +106,13 @@ HARMFUL = {
     "from sys import settrace": "inspects the code that runs it",
     "import sys\nsys.settrace(None)": "inspects the code that runs it",
     "import ctypes": "uses ctypes",
+    "import _socket": "looks for a network",
     "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)": "changes timers",
     "from signal import alarm": "changes timers",
     "from torch.overrides import TorchFunctionMode": "interferes with how calls are observed",
     "class T(torch.Tensor):\n    def __torch_function__(cls, *a): pass": "interferes with how calls are observed",
+    "from helpers import checking": "reaches into the check itself",
+    "from helpers.lessons.today import probes": "reaches into the check itself",
     "import helpers.checking.observe as o": "reaches into the check itself",
     "from helpers.inside import watching": "reaches into the check itself",
     "import sys\nsys.modules['helpers.checking.verdict']": "reaches into the check itself",
@@ -146,6 +150,19 @@ def test_chained_assignments_of_many_names_need_little_memory():
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6 and len(pieces.closure("a1")) == 6001
+
+
+def test_banned_names_are_found_in_the_code_of_an_answer_only():
+    imports = "from torch import softmax as s\nfrom mine import log_softmax as l"
+    source = "def f(x):\n    return s(g(l(x)))\ndef g(x):\n    return self.softmax(x)"
+    pieces = TopLevel(
+        [imports, source, "def log_softmax(x):\n    return x.log_softmax(0)", "ref = torch.softmax(x, 0)"]
+    )
+    assert pieces.banned_in("f", {"softmax", "log_softmax"}, ()) == ["torch.softmax"]
+    pieces.read("def h(ref):\n    return F.softmax(log_softmax(ref), 0)")
+    assert pieces.banned_in("h", {"softmax", "log_softmax"}, {"log_softmax"}) == ["F.softmax"]
+    assert pieces.banned_in("h", {"softmax", "log_softmax"}, ()) == ["x.log_softmax", "F.softmax"]
+    assert pieces.banned_in("h", set(), ()) == []
 
 
 @pytest.mark.parametrize("part", ["/solutions", "/proc/cpuinfo", "./proc/", "../gradebook/"])

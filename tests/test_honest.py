@@ -41,6 +41,7 @@ ONLY_AT_HOME = {
     "installed": ("!pip install -q of_home > /dev/null\nimport of_home\n" + IMPORTS, "ModuleNotFoundError in line 2"),
     "colab": ("from google.colab import drive\ndrive.mount('/content')\n" + IMPORTS, "ModuleNotFoundError in line 1"),
     "input": ("name = input('Your name? ')\nprint(name.title())\n" + IMPORTS, "EOFError in line 1"),
+    "a file elsewhere": ("open('../log.txt', 'w')\n" + IMPORTS, "OSError in line 1"),
     "a block of a later lesson": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
     "nothing else": ("import a_package_of_home", "ModuleNotFoundError in line 1"),
 }
@@ -74,6 +75,13 @@ def test_a_cell_that_also_failed_in_the_notebook_ends_there_without_a_flag(judge
         found = judge.judge_cells(made)
         assert scores(found) == full_scores(judge) | ({"attention_scores": 0} if ran is False else {})
         assert found.flags == ([f"{flag}; its other statements were run."] if ran else [])
+
+
+def test_an_answer_under_another_name_is_flagged(judge):
+    flag = "The answer cell of attention_scores defines other names, but no attention_scores."
+    for answer, flags in (("def attention_score(Q, K):\n    return Q @ K.mT", [flag]), ("# later\npass", [])):
+        found = judge.judge_cells(cells(judge, answer=answer))
+        assert not found.verdicts["attention_scores"].answered and found.flags == flags
 
 
 def judge_answer(judge, name):
@@ -127,6 +135,14 @@ MAGIC = {
 def test_calls_of_answers_are_found_in_cells_with_magics(how):
     pieces = TopLevel([MAGIC[how]])
     assert "attention_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
+
+
+@pytest.mark.parametrize("part", ['"\\', "'\\", "\\'"])
+def test_unclosed_strings_are_read_quickly(part):
+    """100 kB of the first of these once took nine seconds."""
+    began = time.process_time()
+    assert TopLevel([f"x = 1\n{part * 50_000}"]).statements == []
+    assert time.process_time() - began < 1
 
 
 def test_lines_of_magics_and_other_languages_are_not_read_as_python():

@@ -505,6 +505,7 @@ def test_only_some_of_hundreds_of_notebooks_are_examined(course, read):
     assert "301 notebooks are in its folder; not all of them were examined" in submission.flags
 
 
-def test_code_with_too_many_statements_waits_for_a_person(read):
-    submission = read(as_notebook([*answered(), cell("code", "x=1;" * 30_000)]))
+@pytest.mark.parametrize("source", ["x=1;" * 30_000, f"x = f'{'{1}' * 30_000}'"])
+def test_code_with_too_many_statements_waits_for_a_person(read, source):
+    submission = read(as_notebook([*answered(), cell("code", source)]))
     assert "30,0" in submission.problem and "lines of code" in submission.problem

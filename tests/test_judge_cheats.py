@@ -70,6 +70,20 @@ CHEATS = {
     "as a map to the simplex": """
         from torch.distributions import constraints, transform_to
         return transform_to(constraints.simplex)(x.movedim(dim, -1)).movedim(-1, dim)""",
+    "when the output is read": """
+        class Late(torch.Tensor):
+            def detach(self):
+                return F.softmax(x, dim=dim)
+        return (x * 1).as_subclass(Late)""",
+    "as the weights of a fused attention": """
+        rows = x.movedim(dim, -1)
+        n = rows.shape[-1]
+        one = torch.eye(n, dtype=x.dtype)
+        q = (rows.reshape(-1, 1, n) * n ** 0.5).expand(-1, n, n)
+        none, k = torch.zeros(3 * n, dtype=x.dtype), one.expand(len(q), n, n)
+        fused = torch._native_multi_head_attention
+        weights = fused(q, k, k, n, 1, torch.cat([one] * 3), none, one, none[:n], None, True)[1]
+        return weights[:, 0].reshape(rows.shape).movedim(-1, dim)""",
     "through exec": """
         space = dict(x=x, dim=dim, torch=torch)
         exec('y = torch.softmax(x, dim)', space)
@@ -211,6 +225,14 @@ def test_an_error_that_only_occurs_in_the_observed_call_is_flagged(judge):
     assert "softmax raised RuntimeError in the observed call, and in no other." in found.flags
 
 
+def test_batch_norm_is_recognized_under_all_its_names_in_torch():
+    x, one, none = torch.ones(1, 4, 6), torch.ones(4), torch.zeros(4)
+    for call in (torch.ops.aten._batch_norm_with_update, torch.ops.aten._batch_norm_no_update):
+        with Watch(("batch_norm",)) as watch:
+            call(x, one, none, none.clone(), one.clone(), 0.1, 1e-5)
+        assert watch.found
+
+
 def test_attention_is_recognized_under_all_its_names_in_torch():
     x = torch.ones(1, 1, 2, 8)
     for call in (torch._scaled_dot_product_attention_math, torch.ops.aten._scaled_dot_product_flash_attention_for_cpu):
@@ -282,6 +304,24 @@ def test_forbidden_names_reached_by_a_detour_are_flagged(judge, how):
     found = judge.judge_cells(with_softmax(judge, TOP + REACHES[how]), ["softmax"])
     assert "softmax reaches" in " ".join(found.flags), found.flags
     assert not found.verdicts["softmax"].passed
+
+
+BLINDED = (
+    TOP
+    + """def softmax(x, dim=-1):
+    mode = torch.overrides._get_current_function_mode()
+    if mode is not None:
+        mode.watch.names.clear()
+    if threading._profile_hook is not None:
+        threading._profile_hook.__self__.names.clear()
+    return F.softmax(x, dim)"""
+)
+
+
+def test_a_forbidden_function_that_is_named_but_not_seen_is_flagged(judge):
+    found = judge.judge_cells(with_softmax(judge, BLINDED), ["softmax"])
+    assert found.verdicts["softmax"].passed
+    assert found.flags == ["softmax contains F.softmax, which is forbidden there, but no call of it was seen."]
 
 
 PEEKS = """

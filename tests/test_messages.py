@@ -415,6 +415,24 @@ def test_a_forbidden_method_is_not_called_inside_itself():
     assert "torch.Tensor.backward is the answer to this exercise;" in as_text(judge(exercise, weights, by_autograd))
 
 
+def test_no_frame_of_torch_between_the_answer_and_a_forbidden_call_is_named():
+    """The grader registers a hook on all modules, and code may set a default device."""
+
+    def with_device(Q, K):
+        with torch.device("cpu"):
+            return torch.softmax(Q @ K.mT, -1)
+
+    exercise = Exercise("weights", matrix_cases, forbidden=("softmax",))
+    with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: None):
+        for answer in (
+            with_device,
+            lambda Q, K: torch.nn.Softmax(-1)(Q @ K.mT),
+            lambda Q, K: torch.ops.aten._softmax(Q @ K.mT, -1, False),
+        ):
+            text = as_text(judge(exercise, weights, answer))
+            assert "softmax is the answer to this exercise;" in text
+
+
 def test_turning_on_requires_grad_for_an_input_counts_as_a_change():
     def with_grad(x):
         return 2 * x.requires_grad_().detach()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 
 import pytest
 
@@ -36,6 +37,17 @@ def test_only_the_statement_in_newer_syntax_is_left_out(statement, ran):
     assert namespace["after"] == 1 and "scaled_scores" in namespace and kept.count("\n") == source.count("\n")
     assert [line for line in kept.split("\n") if line.startswith(MARK)][0] == MARK + statement.split("\n")[0]
     assert left_out == [statement]
+
+
+SLOW = {"blank lines": "x = (\n" + (" " * 49 + "\n") * 4000 + " 1 1", "an unfinished alias": "type x" + " " * 100_000}
+
+
+@pytest.mark.parametrize("part", SLOW)
+def test_unreadable_code_is_searched_quickly(part):
+    """4,000 blank lines once took 20 seconds."""
+    began = time.process_time()
+    assert without_newer_syntax(SLOW[part], ran=False) == (SLOW[part], [])
+    assert time.process_time() - began < 2
 
 
 def test_readable_code_and_text_that_is_not_python_stay_unchanged():

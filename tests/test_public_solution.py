@@ -13,7 +13,7 @@ from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_print
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.public_solution import stand_ins
+from helpers.grading.public_solution import repeats, stand_ins
 from helpers.grading.repository_files import own_files
 from tests.sample_class import grade_id, hand_in, text
 
@@ -83,6 +83,14 @@ def test_a_pasted_answer_is_flagged_whatever_its_white_space(folders, lesson):
     hand_in(folders, lesson, "ben", {name: lesson.solutions[name] for name in lesson.exercises})
     assert flags(read_submission(folders.submitted, "ben", course_release(SOLUTION), folders.source)) == []
     assert flags(read(folders, {NAME: BLANK})) == []
+
+
+def test_a_long_pasted_answer_is_flagged_without_its_comments():
+    published = f"    mean = x.mean(-1)  # one per row\n    {' + '.join(['mean'] * 20)}\n"
+    without = published.replace("  # one per row", "")
+    assert repeats(f"def f(x):\n{published}", published) and repeats(f"def f(x):  # mine\n{without}", published)
+    assert not repeats(without.replace("mean", "average"), published)
+    assert not repeats("    return x @ y", "    return x @ y  # (T, T)"), "many people write this"
 
 
 def test_a_pasted_stand_in_of_the_course_is_flagged(folders):

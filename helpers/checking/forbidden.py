@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers.checking.names import used_things
+from helpers.checking.names import functions_of, used_things
 from helpers.running.torch_insides import (
     AUTOGRAD_HOMES,
     ENGINE,
@@ -34,7 +34,7 @@ from helpers.running.torch_insides import (
 SOFTMAX = (
     "softmax log_softmax logsumexp logcumsumexp logaddexp logaddexp2 softmin softmaxtransform gumbel_softmax softmax2d "
     "masked_softmax safe_softmax scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
-    "sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
+    "native_multi_head_attention sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
 )
 # From a name that authors write in `forbidden` to every name under which torch offers the same computation.
 GROUPS = {
@@ -57,7 +57,10 @@ GROUPS = {
     "cat": "cat concat concatenate stack hstack vstack dstack column_stack row_stack",
     "layer_norm": "layer_norm layernorm native_layer_norm layer_norm_backward",
     "rms_norm": "rms_norm rmsnorm",
-    "batch_norm": "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training",
+    "batch_norm": (
+        "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training batch_norm_with_update "
+        "batch_norm_with_update_functional batch_norm_no_update"
+    ),
     "group_norm": "group_norm groupnorm",
     "instance_norm": "instance_norm instancenorm",
     "transformer": (
@@ -80,7 +83,8 @@ HIDING = {
 }
 MOST_REPORTED = 10  # names of forbidden calls for one case
 HELPERS = str(Path(__file__).parents[1])
-MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # torch's frames between caller and callee
+# The modules of torch whose frames only lie between a caller and what it calls.
+BETWEEN = ("torch.nn.modules.module", "torch.overrides", "torch._ops", "torch.utils._device")
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
@@ -124,6 +128,7 @@ tell: Callable[[str], None] | None = None  # set by the grader; called with the 
 
 def not_watched(block: Callable) -> Callable:
     """A copy of a finished function or module class whose own calls every Watch ignores."""
+    _UNWATCHED.update(function.__code__ for function in functions_of(block))
     if isinstance(block, type):
         methods = {name: not_watched(vars(block)[name]) for name in ("__init__", "forward") if name in vars(block)}
         return type(block.__name__, (block,), methods)
@@ -131,12 +136,11 @@ def not_watched(block: Callable) -> Callable:
     def unwatched(*args, **kwargs):
         return block(*args, **kwargs)
 
-    _UNWATCHED.add(unwatched.__code__)
     functools.update_wrapper(unwatched, block).__module__ = FINISHED
     return unwatched
 
 
-_UNWATCHED: set[types.CodeType] = set()
+_UNWATCHED: set[types.CodeType] = set()  # the code of these finished blocks
 FINISHED = "finished_block"  # the __module__ of such blocks, by which this module and the grader recognize them
 
 
@@ -144,12 +148,11 @@ def _by_a_finished_block() -> bool:
     """Whether a finished block made the call that is being recorded, rather than code that the learner passed to it."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
-        if frame.f_code in _UNWATCHED:
-            home = str(getattr(frame.f_locals.get("block"), "__module__", ""))
-            return home == FINISHED or lies_in(home, ("helpers",))
         home = _module_of(frame)
         if home != FINISHED and home.split(".")[0] not in ("torch", "helpers", *sys.stdlib_module_names):
             return False
+        if frame.f_code in _UNWATCHED:
+            return True
         frame = frame.f_back
     return False
 
@@ -303,7 +306,7 @@ def _outer_call(names: set[str]) -> str:
     frame: types.FrameType | None = sys._getframe(2)
     outer = None
     while frame is not None and lies_in(_module_of(frame), ("torch",)):
-        within = frame.f_code.co_name in MODULE_CALLS or _plain(frame.f_code.co_name) in names  # the call itself
+        within = _module_of(frame) in BETWEEN or _plain(frame.f_code.co_name) in names  # the call itself
         outer = outer if within else frame.f_code.co_qualname.split(".")[0]
         frame = frame.f_back
     return f", called inside {outer}" if outer and _plain(outer) not in names else ""

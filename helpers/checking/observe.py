@@ -208,7 +208,7 @@ def call_profiled(answer: Callable, case: Case, facts: Facts) -> str:
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
             with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Profiler(facts.forbidden):
-                _call(answer, case, args, kwargs)
+                plain(_call(answer, case, args, kwargs)[0])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # an earlier call of this case was judged
@@ -232,7 +232,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         try:
             with watch or contextlib.nullcontext(), time_limit(facts.time_limit), torch.enable_grad():
                 output, _ = _call(answer, case, args, kwargs)
-            seen.output = plain(output)
+                seen.output = plain(output)  # which calls methods of the learner's own classes, so it is watched too
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # an answer may raise anything, SystemExit included

@@ -147,6 +147,7 @@ class Trial:
         for name in wanted:
             if name in run.rebound and name in self.verdicts:
                 self._flag_better_below(name)
+        run.flags += [f"The answer cell of {name} defines other names, but no {name}." for name in self._misnamed()]
         exercises = [key for key in self.judge.keys.values() if key.kind == "exercise"]
         banned = set().union(*(banned_names(key.facts.forbidden) for key in exercises))
         if self.gone:
@@ -160,6 +161,13 @@ class Trial:
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
         return SubmissionReport(verdicts, run.outputs, flags, run.errors, problem)
+
+    def _misnamed(self) -> list[str]:
+        """The exercises without an answer whose answer cells were changed and define something else."""
+        changed = {cell.exercise: cell.source for cell in self.cells if cell.kind == "answer" and not cell.trusted}
+        unanswered = [name for name, verdict in self.verdicts.items() if not verdict.answered]
+        missing = [name for name in unanswered if name in changed and name not in self.code.bound]
+        return [name for name in missing if TopLevel([changed[name]]).bound]
 
     def _read_cells(self, index: int) -> None:
         """Read the code above the cell at `index`. Code below a check must not affect the verdict there."""
@@ -235,7 +243,8 @@ class Trial:
         if key.kind == "quiz":
             kind, text = self.run.bindings.get(key.name, ("missing", None))
             return self._missing(key) if kind in ABSENT else decide_quiz(key, text if kind == "str" else ...)
-        for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
+        banned = banned_names(key.facts.forbidden)
+        for detour in self.code.detours(key.name, banned):
             self.detours.setdefault(detour, []).append(key.name)
         if inside := self.code.internals_read(key.name):
             self.run.flags.append(f"{key.name} inspects the functions that it is called with ({', '.join(inside)}).")
@@ -247,6 +256,9 @@ class Trial:
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         verdict = SandboxAnswer(key, self).verdict()
+        if verdict.points and (named := self.code.banned_in(key.name, banned, self.judge.keys)):
+            names = ", ".join(named)
+            self.run.flags.append(f"{key.name} contains {names}, which is forbidden there, but no call of it was seen.")
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
     def earlier_called(self, key: ExerciseKey) -> list[str]:

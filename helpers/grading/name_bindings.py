@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicious_code import FUNCTION_INTERNALS, RUNS_STRINGS, detours_in
+from helpers.grading.suspicious_code import FUNCTION_INTERNALS, RUNS_STRINGS, banned_in, detours_in
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run the code after or below them
 STARS = ("torch", "numpy", "math")
@@ -91,6 +91,12 @@ class TopLevel:
         if name not in self.bound:  # no statement binds it, so code that runs from a string must
             detours += self.code_in_strings(banned)
         return list(dict.fromkeys(detours))
+
+    def banned_in(self, name: str, banned: set[str], excluded: Collection[str]) -> list[str]:
+        """The banned functions that the code of `name` names. excluded: as in `closure`."""
+        used = {name, *self.closure(name, excluded)} if banned else set()
+        binding = (statement.node for statement in self.statements if statement.binds & used)
+        return list(dict.fromkeys(item for node in binding for item in banned_in(node, banned)))
 
     def code_in_strings(self, banned: set[str]) -> list[str]:
         """Phrases as in `detours`, for statements that run strings as code, because these may define any answer."""
@@ -201,10 +207,11 @@ OPTIONS = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
 RUN_LINE = re.compile(rf"^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){OPTIONS}[ \t]+(?=\w)")
 LINE_MAGIC = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$")
 SET_BY_MAGIC = re.compile(r"^([\w., \t]++=[ \t]*+)[%!].*$")
-# Tokens that decide whether a statement continues on the next line: strings, comments, brackets and line ends.
+# Tokens that decide whether a statement continues on the next line: strings, comments, brackets and line ends. An
+# unclosed string is a token too, because otherwise each of its quotes would be searched for its end.
 TOKEN = re.compile(
-    r"(?s)\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
-    r"|\"(?:\\.|[^\\\"\n])*+\"|'(?:\\.|[^\\'\n])*+'|#[^\n]*|\\\n|[\[({\])}\n]"
+    r"(?s)\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"
+    r"|\"(?:\\.|[^\\\"\n])*+\"?|'(?:\\.|[^\\'\n])*+'?|#[^\n]*|\\\n|[\[({\])}\n]"
 )
 
 

@@ -15,8 +15,8 @@ HERE = "{}.{}".format(*sys.version_info)
 MARK = "#~ "  # stands before each line that is left out
 MOST_LEFT_OUT = 20  # statements of one cell
 LOOKS_NEWER = re.compile(
-    r"(?m)^\s*type\s+\w+\s*(?:\[[^\]\n]*\])?\s*=|^\s*(?:async\s+)?(?:def|class)\s+\w+\s*\["
-    r"|^\s*except\*?\s+[\w.]+\s*,\s*[\w.]+.*:|\bt[rR]?[\"']"
+    r"(?m)^[ \t]*+(?:type\s++\w++\s*+(?:\[[^\]\n]*+\]\s*+)?=|(?:async\s++)?(?:def|class)\s++\w++\s*+\["
+    r"|except\*?\s++[\w.]++\s*+,\s*+[\w.]++[^:\n]*+:)|\bt[rR]?[\"']"
 )
 BOUND = re.compile(r"(?m)^(?:async\s+)?(?:def|class|type)\s+(\w+)|^(\w+)\s*=")
 INNER = re.compile(r"[)\]}]|(?:else|elif|except|finally)\b|\"\"\"|'''")  # no statement begins with these

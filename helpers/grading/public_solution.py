@@ -1,11 +1,12 @@
 """Flags answers that repeat the published solution word for word, because a teacher may want to know.
 
-The comparison ignores the markers around solutions, and white space. An answer that many people would write in the same
-way (short, and without a comment) counts only if its whole cell equals the solution's.
+The comparison ignores the markers around solutions, white space and, in long answers, comments. An answer that many
+people would write in the same way (short, and without a comment) counts only if its whole cell equals the solution's.
 """
 
 import ast
 import functools
+import re
 from collections.abc import Iterable
 
 from helpers.grading.notebook_file import squeezed
@@ -19,13 +20,13 @@ LONG = 120  # characters; two people hardly write the same text of this length
 def published_flags(cells: list[Cell], release: Release) -> list[str]:
     """Flags for answers that repeat the published solution, a published model answer or the course's stand-ins."""
     code = [cell for cell in cells if cell.kind in ("code", "answer") and not cell.trusted]
-    text = " ".join(squeezed(without_marks(cell.source)) for cell in code)
+    text = "\n".join(without_marks(cell.source) for cell in code)
     cell_of = {cell.exercise: squeezed(without_marks(cell.source)) for cell in code if cell.exercise}
     answers = {name: source for name, source in release.solved.items() if name in release.checks}
     answers = {name: source for name, source in answers.items() if BEGIN in source and not name.startswith("quiz_")}
     identical, characteristic = [], False
     for name, source in answers.items():
-        if is_characteristic(answer := squeezed(solution_of(source))) and answer in text:
+        if repeats(text, solution_of(source)):
             identical.append(name)
             characteristic = True
         elif cell_of.get(name) == squeezed(without_marks(source)):
@@ -39,7 +40,7 @@ def published_flags(cells: list[Cell], release: Release) -> list[str]:
         for name in release.written
         if written.get(name) and written[name] == squeezed(release.solved.get(name, ""))
     ]
-    copied = [name for name, body in stand_ins(release.lesson).items() if is_characteristic(body) and body in text]
+    copied = [name for name, body in stand_ins(release.lesson).items() if repeats(text, body)]
     if copied:
         flags.append(f"identical to the course's stand-ins: {', '.join(dict.fromkeys(copied))}")
     return flags
@@ -52,8 +53,16 @@ def is_published(sources: Iterable[tuple[str | None, str]], release: Release) ->
     return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(text) for name, text in marked.items())
 
 
-def is_characteristic(text: str) -> bool:
-    return "#" in text or len(text) >= LONG
+def repeats(text: str, published: str) -> bool:
+    """Whether code repeats published code that has a comment or, apart from its comments, is long."""
+    (text, bare_text), (published, bare) = _forms(text), _forms(published)
+    return "#" in published and published in text or len(bare) >= LONG and bare in bare_text
+
+
+@functools.lru_cache(maxsize=32)
+def _forms(code: str) -> tuple[str, str]:
+    """The code without needless white space, and also without its comments."""
+    return squeezed(code), squeezed(re.sub(r"#[^\n]*", "", code))
 
 
 @functools.cache
@@ -67,5 +76,5 @@ def stand_ins(lesson: str) -> dict[str, str]:
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 if body:
                     lines = text.split("\n")[body[0].lineno - 1 : node.end_lineno]
-                    bodies[node.name] = squeezed("\n".join(lines))
+                    bodies[node.name] = "\n".join(lines)
     return bodies

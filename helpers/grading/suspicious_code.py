@@ -16,7 +16,7 @@ MODULES = {
     "requests": "looks for a network",
     "http": "looks for a network",
 }
-CHECK = re.compile(r"helpers\.(inside|checking\.(observe|forbidden|codec|compare|verdict|deciding|key))\b.*")
+CHECK = re.compile(r"helpers\.(inside|checking|lessons\.\w+\.probes)\b.*")
 # In these modules, but useless for a network or a process.
 HARMLESS = ("http.HTTPStatus", "urllib.parse", "urllib.error", "multiprocessing.cpu_count")
 OBSERVATION = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}
@@ -57,7 +57,7 @@ def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         for module, name in _names_of_modules(node):
             full = f"{module}.{name}" if module else name
-            package = full.split(".")[0]
+            package = full.split(".")[0].removeprefix("_")  # _socket is the module that socket uses
             if isinstance(node, (ast.Import, ast.ImportFrom)) and package in MODULES and not full.startswith(HARMLESS):
                 yield MODULES[package]
             if CHECK.fullmatch(full):
@@ -166,6 +166,17 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
             names = item.args[1:2] if name == "getattr" else item.args[:1]
             if not names or any(_mentions(text, banned) or not isinstance(text, ast.Constant) for text in names):
                 yield f"what it calls through {name}"
+
+
+def banned_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
+    """The banned functions that code names, imported from torch or as attributes of anything but `self`."""
+    for item in ast.walk(node):
+        named = []
+        if isinstance(item, ast.ImportFrom) and (item.module or "").split(".")[0] == "torch":
+            named = [(item.module, alias.name) for alias in item.names]
+        elif isinstance(item, ast.Attribute) and (owner := getattr(item.value, "id", "")) != "self":
+            named = [(owner, item.attr)]
+        yield from (f"{owner}.{name}" for owner, name in named if name.strip("_").lower() in banned)
 
 
 def _is_namespace(node: ast.AST) -> bool:
