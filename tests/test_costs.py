@@ -30,7 +30,7 @@ def test_the_page_has_a_line_for_every_mistake(lesson):
     tables = re.findall(r"^### `(\w+)`\n(.*?)(?=^#|^<)", costs.sections_of(PAGE)[lesson], re.MULTILINE | re.DOTALL)
     row = re.compile(r"^\| (.*?)(?:<br>.*)? \| ", re.MULTILINE)
     lines = {(part, label) for part, table in tables for label in row.findall(table)}
-    assert expected <= lines, "the page is out of date; run `python -m bench.costs`"
+    assert expected <= lines, f"the page is out of date; run `python -m bench.costs {lesson}`"
 
 
 def test_the_page_of_costs_is_read_and_written_without_change():
