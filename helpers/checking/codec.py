@@ -108,7 +108,10 @@ def _plain_tensor(tensor: torch.Tensor):
         return Odd("torch.Tensor", f"{tensor.numel()} numbers")
     if tensor.dtype not in STORED and tensor.dtype not in CARRIER:
         return Odd("torch.Tensor", f"of dtype {tensor.dtype}")
-    return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
+    tensor = tensor.detach()
+    if type(tensor) is not torch.Tensor:  # torch 2.5 refuses as_subclass for a plain tensor in a dispatch mode
+        tensor = tensor.as_subclass(torch.Tensor)
+    return tensor.cpu().clone()
 
 
 def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:

@@ -148,7 +148,8 @@ def looked_up(node: ast.stmt) -> set[str] | None:
     if scopes == 0:
         return {inner.id for inner in nodes if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)}
     try:
-        waiting, names = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
+        generators = _Generators().visit(ast.parse(ast.unparse(node)))
+        waiting, names = [symtable.symtable(ast.unparse(generators), "cell", "exec")], set()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     while waiting:
@@ -161,6 +162,20 @@ def looked_up(node: ast.stmt) -> set[str] | None:
             if symbol.is_referenced() and (top or symbol.is_global())
         }
     return names
+
+
+class _Generators(ast.NodeTransformer):
+    """Replace comprehensions by generators, because since Python 3.12 their variables seem to be top-level names."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
 def home_of_block(name: str) -> int | None:

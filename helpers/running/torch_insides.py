@@ -93,12 +93,13 @@ def exact_products() -> Iterator[None]:
     """While active, matrices are multiplied as exactly as their dtype allows.
 
     If a notebook has used the older switch of one backend (`allow_tf32`), torch.get_float32_matmul_precision raises an
-    error, and the settings must be read from each backend.
+    error since torch 2.9, and the settings must be read from each backend. Earlier versions have no such settings.
     """
-    cuda, mkldnn, precision = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, None
+    precision = None
     try:
         precision = torch.get_float32_matmul_precision()
     except RuntimeError:
+        cuda, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
         before = cuda.fp32_precision == "tf32", mkldnn.fp32_precision
     torch.set_float32_matmul_precision("highest")
     try:

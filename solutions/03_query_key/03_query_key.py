@@ -44,7 +44,7 @@ transformer_map("03_query_key")
 # %% [markdown]
 # ## A sentence as a graph
 #
-# In *jane visits africa*, to understand *jane*, you probably want to know what she does, so you look for *visits*. At
+# To understand *jane* in *jane visits africa*, you probably want to know what she does, so you look for *visits*. At
 # *visits* you ask *where* and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each
 # of these questions, the sentence becomes a **graph**, whose nodes are the tokens and whose edges are the arrows.
 
@@ -52,17 +52,18 @@ transformer_map("03_query_key")
 figures.wiring()
 
 # %% [markdown]
-# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The
-# number on it is an attention weight, here a made-up one from the web. A Transformer starts with the upper picture,
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The number
+# on each arrow is an attention weight, made up for an example on the web. A Transformer starts with the upper picture,
 # an unconnected row of tokens, and computes the lower one separately for every sentence. Let's see how.
 
 # %% [markdown]
 # ## Attention as a soft search
 #
-# When you type a **query** into a video search, the search engine compares it with a **key** for every video, made of its
-# title and description, and returns a **value**, the video itself. A database, with `SELECT value FROM videos WHERE key =
-# query`, requires an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
-# product. **On paper:** with three features (cooking, music, far away), the query is $(2, 0, 1)$ and the keys are
+# When you type a **query** into a video search, the search engine compares it with the **key** of every video, that is,
+# its title and description, and returns a **value**, the video itself. A database, with
+# `SELECT value FROM videos WHERE key = query`, requires an exact match, whereas a search engine takes the key that fits
+# best, measured for example by a dot product. **On paper:** with three features (cooking, music, far away), the query
+# is $(2, 0, 1)$ and the keys are
 #
 # | title | key |
 # |---|---|
@@ -79,8 +80,8 @@ keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
-# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win. The dot product, which attention
-# uses, also rewards a long key.
+# The dot products are $6$, $0$ and $7$, so Hanoi wins. By the cosine, rice would win, because only the dot product,
+# which attention uses, rewards a long key.
 
 # %% [markdown]
 # ### Exercise 3.1 `hard_lookup`
@@ -210,11 +211,11 @@ check(project)
 #
 # </details>
 #
-# The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W
-# x$, where a token is a column, but we follow PyTorch's linear layer `nn.Linear`, which computes $xW^\top + b$ with a
-# matrix `(out, in)` (we leave out the bias $b$). So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have shape
-# `(T, d_k)`, where `d_k` is the width of a query. Keys must have the same width, because a dot product multiplies
-# their entries in pairs, but that width may be smaller or larger than $D$.
+# The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W x$,
+# where a token is a column. We follow PyTorch's linear layer `nn.Linear`, which computes $xW^\top + b$ with a matrix
+# `(out, in)`, and leave out the bias $b$. So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have shape
+# `(T, d_k)`, where `d_k` is the width of a query. Keys must have the same width, because a dot product multiplies their
+# entries in pairs, but that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
@@ -241,7 +242,7 @@ scores_is = keys_life @ query_is  # (6,)
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# We find that the largest score is that with *eat*, and that the score of *is* with itself is negative. Nothing makes a
+# We find that the largest score is the one with *eat*, whereas that of *is* with itself is negative. Nothing makes a
 # token attend to itself, because its query and its key come from two different matrices.
 
 # %% [markdown]
@@ -297,7 +298,7 @@ scores.shape
 
 # %% [markdown]
 # In each sentence, eight queries and eight keys give $8 \times 8$ scores. If the sentences were twice as long, there
-# would be four times as many, which is the quadratic cost of attention. In other people's code you'll often find
+# would be four times as many, so the cost of attention is quadratic. In other people's code you'll often find
 # **einsum** instead of the matrix product. You name the axes of inputs and output, and every axis that the output lacks
 # is summed over:
 
@@ -467,11 +468,10 @@ experiments.corpus_chain(bigram_probabilities)
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# You may be the boss of a colleague at work, who is your teacher at the judo club in the evening. A Markov chain,
-# which has a fixed probability for each word to follow another, can't express that the same two are related in
-# different ways, because it has only **one** edge from *jane* to *visits*. To see whether attention can, we use our
-# $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves visits*,
-# *visits* is a noun.
+# A colleague whose boss you are at work may be your teacher at the judo club in the evening. A Markov chain, which has
+# a fixed probability for each word to follow another, can't express that the same two are related in different ways,
+# because it has only **one** edge from *jane* to *visits*. To see whether attention can, we use our $W_Q$ and $W_K$
+# again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves visits*, *visits* is a noun.
 #
 # **Before you run the cell, make a guess:** does the score of *jane* with *visits* change, and does another key win?
 
@@ -484,16 +484,17 @@ figures.two_sentences(W_q, W_k, 0.5)
 # of *jane* is now the one with *loves*, and since the attention weights are computed from the whole row, *visits* gets a
 # smaller weight.
 #
-# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Let us suppose
-# that a first layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
-# 0)$ in the first sentence and $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. So its key is $(0.5,
-# 0)$ or $(1.5, 0)$, and with the unchanged query $(3, 0)$ of *jane* the scores are $1.5$ and $4.5$. The two matrices are
-# the same, but the score now depends on the sentence.
+# From the second layer on, the vectors themselves differ, because each has been mixed with its context. If we suppose
+# that the first layer averages each word with the previous one, *visits* becomes
+# $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5, 0)$ in the first sentence and
+# $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. So its key is $(0.5, 0)$ or $(1.5, 0)$, and with
+# the unchanged query $(3, 0)$ of *jane* the scores are $1.5$ and $4.5$. The two matrices are the same, but the score
+# now depends on the sentence.
 
 # %% [markdown]
 # ## At work
 #
-# We chose the two matrices by hand, whereas a Transformer gets them by gradient descent (an explorer under *Going
+# We chose the two matrices by hand, whereas a Transformer learns them by gradient descent (an explorer under *Going
 # further* shows how). Now your `project` and `attention_scores` run in all heads of the trained translator.
 
 # %%
@@ -598,7 +599,7 @@ explore.training()
 # %% [markdown]
 # In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real
 # Transformer we don't. It's trained to predict the next word or the French translation, and attention patterns emerge
-# as far as they help, as you'll see in lessons 11 and 12.
+# if they help, as you'll see in lessons 11 and 12.
 
 # %% [markdown]
 # ### More ablations
@@ -612,8 +613,8 @@ experiments.ablate(heads=[(1, 0)])
 experiments.ablate(heads=[(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)])  # change me
 
 # %% [markdown]
-# Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error, but without all
-# seven a third of the translations are wrong.
+# Only head 0 of block 1 matters by itself. You can ablate each of the other seven alone without a single error, but
+# without all seven a third of the translations are wrong.
 
 # %% [markdown]
 # ### How many different patterns can a head have?
@@ -700,8 +701,8 @@ check(two_channel_graph)
 #
 # </details>
 #
-# Two channels have a price, though. The cell uses your weights for a ring in which each token attends to the next one, and
-# prints the margin between the best score and the second best. The explorer shows the keys of such a solution.
+# Two channels have a price, though. The next cell uses your weights for a ring in which each token attends to the next
+# one, and prints the margin between the best score and the second best. The explorer shows the keys of such a solution.
 
 # %%
 experiments.margins(two_channel_graph)
@@ -710,9 +711,9 @@ experiments.margins(two_channel_graph)
 explore.circle()
 
 # %% [markdown]
-# Two channels are enough for any graph in which each token attends to one other, as long as every token has an axis of its
-# own. The price is the margin, which shrinks like $1 - \cos(2\pi/n)$ with $n$ keys, so you need higher precision or larger
-# weights.
+# Two channels are enough for any graph in which each token attends to a single one, as long as every token has an axis
+# of its own. The price is the margin, which shrinks like $1 - \cos(2\pi/n)$ with $n$ keys, so you need higher precision
+# or larger weights.
 
 # %% [markdown]
 # ### How often does a token attend to itself?
@@ -903,9 +904,9 @@ def buggy_scores(Q, K):
 at_work(attention_scores=buggy_scores)
 
 # %% [markdown]
-# Not one translation is right, because each column of the reshaped table mixes entries of several keys. A
-# network that is *trained* with the bug learns to compensate for it (second table below), and then it's much harder to
-# notice. Its translations depend on the padding (lesson 5), so they are worse one sentence at a time.
+# Not one translation is right, because each column of the reshaped table mixes entries of several keys. A network that
+# is *trained* with the bug learns to compensate for it (second table below), and then it's much harder to notice. Its
+# translations depend on the padding (lesson 5), so they are worse for single sentences.
 #
 # ### How stable are these numbers?
 #

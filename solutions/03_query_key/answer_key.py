@@ -239,13 +239,13 @@ exercises = [
         The shape fits, but a reshape keeps the entries in their order. Which operation turns rows into columns?
     first_two_axes: the first two dimensions swapped
         transpose(-2, -1) -> transpose(0, 1)
-        This is right for a single sentence, but in a batch the first two dimensions are others. Count from the end.
+        This is right for a single sentence, but in a batch the first dimension is the batch. Count from the end.
     only_for_batches: made for a batch only
         transpose(-2, -1) -> transpose(1, 2)
         Without a batch there is no dimension 2. Count the dimensions from the end.
     batch_of_three_axes: made for three axes only
         K.transpose(-2, -1) -> K.permute(0, 2, 1)
-        Without a batch there is no dimension 2. Count the dimensions from the end.
+        Without a batch there are only two axes, so don't count on three. (In einsum, `...` stands for any leading axes.)
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
         This is right for a single sentence, but in a batch it reverses the batch dimension as well.
@@ -309,7 +309,7 @@ exercises = [
         Indexed addition with += counts a repeated index only once. Which way of counting adds 1 for each pair?
     softmax_of_counts: a softmax of the counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
-        Three of four followers should give the probability 3/4, and a word that never followed 0. Does a softmax give these?
+        Three of four followers should give the probability 3/4, and a word that never followed should give 0. Does a softmax do this?
 """),
     Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
     keys_on_a_line: all keys are on a line, so only its two ends can win
@@ -375,7 +375,7 @@ exercises = [
         Rows must belong to queries.
     first_two_axes: the first two dimensions swapped
         transpose(-2, -1) -> transpose(0, 1)
-        This is right for a single sentence, but in a batch the first two dimensions are others. Count from the end.
+        This is right for a single sentence, but in a batch the first dimension is the batch. Count from the end.
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
         This is right for a single sentence, but in a batch it reverses the batch dimension as well.

@@ -2,7 +2,7 @@
 # # 4. Scaling: why scores are divided by a square root
 #
 # **In this lesson** you'll find out where the square root in the attention formula comes from, what goes wrong without
-# it, and how to spot the most common mistake that people make with it.
+# it, and how to spot the most common mistake with it.
 #
 # **Core:** about 75 minutes.
 #
@@ -82,14 +82,15 @@ for d_k in (4, 16, 64, 256):
 figures.score_distributions()
 
 # %% [markdown]
-# We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large, because positive
-# and negative terms partly cancel. In general, if the entries are independent with mean zero and unit variance, each of
-# the $d_k$ products has unit variance, and variances of independent terms add up. So
+# We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large,
+# because positive and negative terms partly cancel. In general, if the entries are independent with mean zero and unit
+# variance, each of the $d_k$ products has unit variance, and variances of independent terms add up. So
 #
 # $$\operatorname{Var}(q\cdot k) = d_k, \qquad \text{standard deviation} = \sqrt{d_k}.$$
 #
-# This is footnote 4 of *Attention Is All You Need*, and it's the whole reason for the square root. However, it assumes
-# independent entries with mean zero and unit variance, as in a freshly initialized network with suitable weights.
+# This is footnote 4 of *Attention Is All You Need*, and it's the whole reason for the square root. However, the
+# argument assumes independent entries with mean zero and unit variance, as in a freshly initialized network with
+# suitable weights.
 
 # %% [markdown]
 # ### Exercise 4.1 `score_variance`
@@ -101,8 +102,8 @@ figures.score_distributions()
 # $$\bar S = \frac1n\sum S, \qquad \text{score\_variance}(Q, K) = \frac1n\sum (S - \bar S)^2 .$$
 #
 # - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`.
-# - **Returns:** a scalar, the *population* variance over all leading dimensions together, which divides by $n$ and not
-#   by $n-1$.
+# - **Returns:** a scalar, the *population* variance over all leading dimensions together, which divides by $n$, not
+#   $n-1$.
 
 
 # %% nbgrader={"solution": "score_variance"}
@@ -180,7 +181,7 @@ check(scaled_scores)
 #
 # </details>
 #
-# Let's compare the variance before and after the division.
+# Let's compare the variance before and after division.
 
 # %%
 torch.manual_seed(0)
@@ -367,7 +368,7 @@ check(max_gradient)
 #
 # </details>
 #
-# How much gradient is left in a wide head, for a thousand random queries of width $256$?
+# How much gradient is left for a thousand random queries of width $256$?
 
 # %%
 wide = figures.random_scores(256, 1000, 6)  # (queries, keys): scores of q and k with entries of variance 1
@@ -378,16 +379,17 @@ for name, c in [("not scaled", 1), ("divided by 16", 16)]:
 # %% [markdown]
 # ## How the head's width affects the gradient at the query
 #
-# So far we have only half of the chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through
-# queries and keys. For one query $q$ with the scores $s = Kq/c$ the derivative is
+# We see that without scaling, two thirds of these queries have almost no gradient left. But this is only half of the
+# chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through queries and keys. For one query
+# $q$ with the scores $s = Kq/c$ the derivative is
 #
 # $$\underbrace{\frac{\partial p}{\partial q}}_{T \times d_k} = \underbrace{J}_{T \times T}\;
 # \underbrace{\frac{\partial s}{\partial q}}_{T \times d_k} = \frac{J K}{c} .$$
 #
-# A large divisor $c$ helps the first factor, because softmax doesn't saturate, but it hurts the second, because a change
-# in $q$ changes the scores less. To find out which one wins, we look at medians over random queries for each width. On
-# the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the square root of
-# the sum of its squared entries.
+# A large divisor $c$ helps the first factor, because softmax doesn't saturate, but it hurts the second, because a
+# change in $q$ changes the scores less. To find out which effect is stronger, we compute medians over random queries
+# for each width. On the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the
+# square root of the sum of its squared entries.
 
 # %%
 figures.gradients_against_width()
@@ -400,8 +402,8 @@ figures.gradients_against_width()
 # - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet.
 #   At width $64$ the typical query still has about 85% of the gradient that it has with scaling, and at width $1024$
 #   almost nothing.
-# - **Divided by the width itself**, softmax stays unsaturated, but the gradient still shrinks, because the second factor
-#   does.
+# - **Divided by the width itself**, the scores don't saturate softmax, but the gradient still shrinks, because the
+#   second factor does.
 #
 # So with $\sqrt{d_k}$ we don't get the *largest* gradient, because a smaller divisor often gives a larger one. Instead, we
 # get the same gradient at every width, and therefore one recipe for all heads.
@@ -411,9 +413,9 @@ figures.gradients_against_width()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 18 points
 #
-# A head reads `x`, whose width is the model's width $D$, and projects it down to the width of the head. The next cell has
-# code from several well-known repositories (see *Further reading*), which runs and has the right shapes. Since queries and
-# keys have unit variance, the scores should have a standard deviation of one.
+# A head reads `x`, whose width is the model's width $D$, and projects it down to the width of the head. The code in the
+# next cell has a bug from two well-known repositories (see *Further reading*). It runs and returns the right shapes,
+# but since the entries of queries and keys have unit variance, the scores should have a standard deviation of one.
 
 
 # %%
@@ -430,8 +432,8 @@ one_of_12 = [torch.randn(64, 768) / 768**0.5 for _ in ("query", "key")]  # (d_he
 print(f"standard deviation {buggy_scores(x_bert_size, *one_of_12).std().item():.2f}")
 
 # %% [markdown]
-# The scores are too small by a factor of about $3.5$. Find out where that factor comes from, then write the scores of the
-# head as they should be.
+# The scores are too small by a factor of about $3.5$. Find out where that factor comes from, then write the function
+# correctly.
 #
 # - **Arguments:** `x (..., T, D)`, `W_q (d_head, D)` and `W_k (d_head, D)`, with any leading dimensions.
 # - **Returns:** scaled scores of shape `(..., T, T)`, before any softmax.
@@ -509,9 +511,9 @@ at_work(scaled_scores=by_model_width)
 # | 1, no scaling | 0.011, 70 times | 97% |
 # | 16, the head's width | 0.068, 420 times | 86% |
 #
-# With the bug every sentence is still translated correctly, so only the loss shows it. Dividing by the head's width hurts
-# this network most, and the order was the same in two more training runs. (We haven't compared *training* with different
-# divisors, because these weights were trained with the right one.)
+# With the bug every sentence is still translated correctly, so only the loss shows it. Dividing by the head's width
+# hurts this network most, and the order was the same in two more training runs. (These weights were trained with the
+# right divisor, so we haven't compared *training* with different ones.)
 
 # %% [markdown]
 # ### Quiz 4.1
@@ -597,8 +599,8 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. Here you'll compute the gradient at the query yourself, break the assumptions of this lesson, and
-# check what is left of them in a trained network.
+# What follows is optional. Here you'll compute the gradient at the query yourself, break the assumptions of this
+# lesson, and check what is left of them in a trained network.
 
 # %% [markdown]
 # ### Exercise 4.6 `weights_jacobian`
@@ -616,7 +618,7 @@ check(quiz_2=quiz_2)
 # - **Forbidden:** autograd in every form. `torch.softmax` and your `softmax_jacobian` are allowed.
 #
 # **On paper:** take the weights $p = (\frac12, \frac14, \frac14)$ again, with the keys $(4, 0)$, $(0, 4)$, $(0, 0)$ and
-# $c = 2$. Written out, a row of $JK$ compares a key with the average key that the head attends to:
+# a divisor of $2$. Written out, a row of $JK$ compares a key with the average key that the head attends to:
 #
 # $$(JK)_i = p_i\,(k_i - \bar k), \qquad \bar k = \sum_j p_j k_j = (2, 1).$$
 #
@@ -673,19 +675,19 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 #
 # - `nn.Linear` initializes its weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
 #   have unit variance. The scores are then a third as large, so softmax saturates only at nine times the width.
-# - `torch.rand`, which our running example uses, gives weights between zero and one, all positive. The entries of one query
-#   then tend to have the same sign, and so do those of one key, so their products don't cancel. All $36$ scores
-#   together have standard deviation $54.3$, and not the expected $4.9$. Even after the division, four of the six words
-#   give more than $0.96$ of their weight to a single word.
+# - `torch.rand`, which our running example uses, gives weights between zero and one, all positive. The entries of one
+#   query then tend to have the same sign, and so do those of one key, so their products don't cancel. All $36$ scores
+#   together have standard deviation $54.3$ instead of the expected $4.9$. Even after the division, four of the six
+#   words give more than $0.96$ of their weight to a single word.
 
 # %%
 figures.initializations_against_width()
 
 # %% [markdown]
-# In other words, if you divide, you correct for the width and not for the initialization. A well-known Stack Exchange
-# answer on queries and keys doesn't divide at all. Its code comes from a lecture by Andrej Karpathy, from the moment
-# just before the lecture introduces the factor. With its sizes (`B, T, C = 4, 8, 32`, head size $16$, seed $1337$) the
-# variance of the scores is $1.91$ instead of $16$, because `nn.Linear` initializes its weights so small
+# In other words, if you divide, you correct for the width, but not for the initialization. A well-known Stack Exchange
+# answer on queries and keys doesn't divide at all. Its code comes from Andrej Karpathy's lecture, from just before the
+# factor is introduced. With its sizes (`B, T, C = 4, 8, 32`, head size $16$, seed $1337$) the variance of the scores is
+# $1.91$ instead of $16$, because `nn.Linear` initializes its weights so small
 # ($16\cdot\frac13\cdot\frac13 \approx 1.8$). At that size the missing factor does no harm, but in a wider head it
 # would.
 #
@@ -698,9 +700,10 @@ explore.width_and_divisor()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# For entries of unit variance the best divisor is a quarter to a third of the square root, at every width. At the square
-# root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as the head grows, so one recipe works for all widths. With `nn.Linear` everything moves to about a third of these
-# divisors. With all-positive weights the best divisor grows like the width itself, because $q \cdot k$ does.
+# For entries of unit variance the best divisor is a quarter to a third of the square root, at every width. At the
+# square root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as
+# the head grows. With `nn.Linear` everything moves to about a third of these divisors. With all-positive weights the
+# best divisor grows like the width itself, because $q \cdot k$ does.
 #
 # </details>
 #
@@ -723,9 +726,9 @@ for divisor in (1, 4, 16, 100):
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]
-# This agrees with Figure 4.5 at width $16$, where the gradient is still healthy without scaling, while too large a
-# divisor makes it vanish. In this sentence seven of the eight heads behave like this one. The exception attends to
-# the previous token, and there the division raises the gradient.
+# This agrees with Figure 4.5 at width $16$, where the gradient is still large without scaling, whereas too large a
+# divisor makes it vanish. In this sentence seven of the eight heads behave like this one. The exception attends to the
+# previous token, and there the division raises the gradient.
 #
 # ### How stable are these numbers?
 #

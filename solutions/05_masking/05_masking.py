@@ -161,7 +161,7 @@ check(padding_mask)
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
 # - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only, because blocking padded
-#   queries as well would only produce fully masked rows.
+#   queries as well would only produce rows without a visible key.
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -237,9 +237,9 @@ torch.softmax(replaced, dim=-1)  # (T_q, T_k)
 #
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores.
 # - **Returns:** a new tensor with the shape and dtype of `scores`.
-# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well,
-#   but not *adding* a large negative number, because the blocked scores would keep their differences.
-# - **Edge case:** rows that see nothing are not judged here.
+# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well.
+#   Don't *add* a large negative number, because the blocked scores would keep their differences.
+# - **Edge case:** rows without a visible key are not judged here.
 
 
 # %% nbgrader={"solution": "mask_scores"}
@@ -273,8 +273,8 @@ check(mask_scores)
 # %% [markdown]
 # ## Fully masked rows
 #
-# In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. We compare three attempts
-# to handle such a **fully masked row**:
+# In a sentence of length zero all scores are −∞, so softmax divides zero by zero. We compare three attempts to handle
+# such a **fully masked row**:
 #
 # - **A:** −∞ *replaces* the blocked scores, followed by softmax;
 # - **B:** −∞ is *added* to the blocked scores, followed by softmax, and every NaN becomes zero;
@@ -287,9 +287,9 @@ check(mask_scores)
 figures.repairs(tokens, scores)
 
 # %% [markdown]
-# With A you notice the failure at once, because the weights are NaN, whereas with C the row gets equal weights for
-# three keys that it may not see. **B is a trap**, because its weights look right, but in the first training step NaN
-# flows from these scores into $W_Q$, $W_K$ and the embeddings.
+# With A you notice the failure at once, because the weights are NaN, whereas C gives equal weights to three keys that
+# the query may not see. **B is a trap**, because its weights look right, but in the first training step NaN flows from
+# these scores into $W_Q$, $W_K$ and the embeddings.
 #
 # Why is the gradient of A clean, although softmax passes NaN backward there as well? In A we replaced the blocked
 # scores (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
@@ -629,8 +629,8 @@ for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fi
 
 # %% [markdown]
 # It does. With the bug the loss falls far below $\ln 8$, which isn't possible without information from the future,
-# whereas with the fixed version it stays just above. On paper we could just divide each row by its sum afterwards,
-# but if a blocked score is far above the visible ones, all visible weights are already rounded to zero.
+# whereas with the fixed version it stays just above. On paper, dividing each row by its sum would fix this, but if a
+# blocked score is far above the visible ones, all visible weights are already rounded to zero.
 #
 # Does your `leaks_future` find these mistakes in the translator as well? We try it on the first block of its decoder,
 # the part that writes French.
@@ -723,7 +723,7 @@ figures.first_matmul()
 
 # %% [markdown]
 # Each row is a distribution over the past. In Figure 5.7 the second row puts nearly all its weight on the first key,
-# an accident of our random draw, which isn't the lecture's.
+# which is an accident of our random draw, not of the lecture's.
 #
 # ### How stable are these numbers?
 #

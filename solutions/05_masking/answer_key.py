@@ -350,11 +350,11 @@ masked_softmax = Exercise(
         Blocked keys still get weight. Is the mask used? (masked_fill returns a new tensor.)
 """)
 
-FROM_ANY = "a leak from any place"
+FROM_ANY = "a leak from any position"
 
 
 def cases_leaks_future(draw):
-    clean, norms = "functions that do not leak", "rows centered or scaled, before and behind"
+    clean, norms = "functions that do not leak", "rows centered or scaled before or after"
     small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
     replaced = "all rows after t are new"
     below = "changes below 1e-6"
@@ -392,15 +392,15 @@ def cases_leaks_future(draw):
     def one_number_each():
         f, x = one(shifted(1, T=2), 1, B=1, D=1)
         x[:, 1] = -4.0
-        return Case((f, x), part=FROM_ANY, note="two tokens of one number each; token 0 sees token 1")
+        return Case((f, x), part=FROM_ANY, note="two tokens of one number each, token 0 seeing token 1")
 
     def of_zeros():
         f, x = one(peeking(0, 3))
         x[:, 3] = 0.0
-        return Case((f, x), part=replaced, note="token 0 sees token 3, whose numbers are all 0")
+        return Case((f, x), part=replaced, note="token 0 seeing token 3, whose numbers are all 0")
 
     def leak(position, source):
-        note = f"token {position} sees token {source}"
+        note = f"token {position} seeing token {source}"
         return Case(one(peeking(position, source, T=4)), part=FROM_ANY, note=note)
 
     alike = draw.normal(2, 1, 4, scale=1.5).repeat(1, 6, 1)
@@ -413,29 +413,29 @@ def cases_leaks_future(draw):
         Case(one(so_far()), note="a mean over the tokens so far"),
         Case(one(so_far(5), 3, B=3), part=clean, note="a mean over the tokens so far"),
         Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
-        Case(one(shifted(-1)), part=clean, note="each token sees the one before it, not itself"),
+        Case(one(shifted(-1)), part=clean, note="each token seeing the one before it, not itself"),
         Case(
             one(first_alone, dtype=f64, before="with a parameter"),
             part=clean,
-            note="each token sees the first; x and f are float64",
+            note="each token seeing the first; x and f are float64",
         ),
-        Case(one(shifted(1), 5), part=FROM_ANY, note="each token sees the next"),
+        Case(one(shifted(1), 5), part=FROM_ANY, note="each token seeing the next"),
         one_number_each(),
         *[leak(position, source) for position in range(4) for source in range(position + 1, 4)],
         Case((one(whole())[0], alike), part=replaced, note="a mean over all tokens, which are all alike"),
-        Case((of_copies, copies), part=replaced, note="the batch's mean taken off; equal sentences"),
+        Case((of_copies, copies), part=replaced, note="the batch's mean subtracted; equal sentences"),
         Case(one(whole(2)), part=replaced, via="drawn_before", note=again),
         of_zeros(),
-        Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
-        Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
-        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1; token 0 sees token 5"),
-        in_one(2, 4, 1, 2, -8.0, one_spot, "in sentence 1, feature 2; token 4 is -8"),
-        in_one(2, 4, 1, 2, 8.0, one_spot, "in sentence 1, feature 2; token 4 is 8"),
-        in_one(1, 4, 1, 3, -8.0, one_spot, "in sentence 1, feature 3 alone"),
-        in_one(2, 3, 0, 0, -8.0, one_spot, "in sentence 0, feature 0 alone", B=3),
+        Case(between("normed", "normed", 0, 3), part=norms, note="layer norms, token 0 seeing token 3"),
+        Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0, token 4 seeing token 5"),
+        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1, token 0 seeing token 5"),
+        in_one(2, 4, 1, 2, -8.0, one_spot, "a leak in sentence 1, feature 2; token 4 is -8"),
+        in_one(2, 4, 1, 2, 8.0, one_spot, "a leak in sentence 1, feature 2; token 4 is 8"),
+        in_one(1, 4, 1, 3, -8.0, one_spot, "a leak in sentence 1, feature 3 alone"),
+        in_one(2, 3, 0, 0, -8.0, one_spot, "a leak in sentence 0, feature 0 alone", B=3),
         # Here the mean change of the outputs is below 1e-6.
-        in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
-        Case(one(peeking(1, 4, 2e-5), dtype=f64), part=small, note="token 1 sees a little of token 4"),
+        in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changing by 0.008", 512, 10, 5e-4),
+        Case(one(peeking(1, 4, 2e-5), dtype=f64), part=small, note="token 1 seeing a little of token 4"),
         Case(one(peeking(1, 4, 1e-11), dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one(whole(1)), part="T = 1", note="one token"),
     ]
@@ -466,6 +466,10 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
     present_changed: the token at t changed as well
         {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
         A token may see itself. Change x only from position t + 1 on.
+    present_changed_at_every_t: the token at t changed as well
+        {POSITIONS} -> range(1, x.shape[1] + 1)
+        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
+        A token may see itself. Change x only from position t + 1 on.
     present_not_compared: a gap of one position between the compared outputs and the changed inputs
         {COMPARED} -> after[:, : start - 1], before[:, : start - 1]
         Changes begin at t + 1, so the output at t must be compared as well.
@@ -477,7 +481,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         A leak may also make outputs smaller. What does your comparison do with a negative change?
     changes_summed: changes are added up with their signs before their size is compared
         not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6
-        Positive and negative changes cancel, for example behind a layer norm. What must happen to each change before the sum?
+        Positive and negative changes cancel, for example after a layer norm. What must happen to each change before the sum?
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
         A row that holds zeros already doesn't change, and a ReLU often gives 0 before and after. Use random rows.
@@ -521,9 +525,9 @@ fixed_causal_attention = Exercise(
     instead="build it from scores, a mask, softmax and V.",
     weights={LARGE: 6},
 ).with_mistakes(f"""
-    bug_not_fixed: the published version: the mask after the softmax
+    bug_not_fixed: still the bug, the mask after the softmax
         {WEIGHTS} -> {PLAIN} * {SEEN}
-        Add up the weights of row 0. Who got the rest?
+        Add up the weights of row 0. Which keys got the rest?
     divided_again: exponentials of all scores, then the mask, then rows divided by their sums
         {WEIGHTS} -> {PLAIN} * {SEEN}
         {RENORMALIZED}

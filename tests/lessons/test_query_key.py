@@ -159,7 +159,7 @@ def test_only_one_head_is_needed_by_itself(head):
 def test_the_other_heads_are_needed_only_together():
     says(
         "so the story doesn't hold. In this small language every English verb has a single French form",
-        "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
+        "Only head 0 of block 1 matters by itself. You can ablate each of the other seven alone without a single error",
         "but without all seven a third of the translations are wrong.",
         "| 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |",
     )

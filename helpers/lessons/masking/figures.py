@@ -220,6 +220,7 @@ def influence() -> Picture:
     x = torch.randn(T, d, generator=generator, dtype=torch.float64)
     allowed = torch.ones(T, T, dtype=torch.bool).tril()
     every = torch.ones_like(allowed)
+    new = torch.randn(T, d, generator=generator, dtype=torch.float64)  # the same changes in all three tables
 
     def attend(x, before, after):
         scores = torch.where(before, x @ x.T / d**0.5, -math.inf)
@@ -232,7 +233,7 @@ def influence() -> Picture:
         change = torch.zeros(T, T)  # (outputs, inputs)
         for source in range(T):
             changed = x.clone()
-            changed[source] = torch.randn(d, generator=generator, dtype=torch.float64)
+            changed[source] = new[source]
             change[:, source] = (attend(changed, *masks) - attend(x, *masks)).abs().amax(-1).float()
         leaking = later & (change > 1e-6)
         leaks.append(int(leaking.sum()))

@@ -222,7 +222,7 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
         draw_wires(ax, tokens, edges, " ".join(tokens), digits=1)
         details.append(f"in {' '.join(tokens)}: " + ", ".join(f"jane to {tokens[j]} {w:.1f}" for _, j, w in edges))
     alt = f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
-    alt += f"Attention scores that are not 0, {details[0]}; {details[1]}."
+    alt += f"The scores of jane that are not 0, {details[0]}; {details[1]}."
     caption = "Figure 3.8. A Markov chain has one fixed edge; in the two sentences the largest score of jane differs."
     return Picture(figure, alt, caption)
 
