@@ -160,8 +160,8 @@ function linearView(run, chosen, french) {
   return {
     title: "Linear: a score for every French word",
     says:
-      `The logit of each of the ${french.length} French words and special tokens is the dot product of the last word’s ` +
-      `vector with a learned one, plus a bias. Here are the eight largest after ${run.target[chosen.step]}.`,
+      `The logit of each of the ${french.length} French words and special tokens is the dot product of the last ` +
+      `word’s vector with a learned one, plus a bias. Here are the eight largest after ${run.target[chosen.step]}.`,
     thumb: run.decoder.logits,
     pictures: [
       {
