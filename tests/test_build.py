@@ -480,6 +480,7 @@ def test_check_exits_with_1_and_lists_outdated_and_superfluous_files(root):
         ({"a": 1.0, "b": None}, {"a": 1.0000000001, "b": None}, True),
         ({"a": 1.0}, {"b": 1.0}, False),
         ({"a": 1.0}, {"a": 1.0001}, False),
+        (2.4e-7, 4.8e-7, True),  # the largest difference of two float32 results that are equal on paper
     ],
 )
 def test_keys_are_equal_up_to_rounding(a, b, equal):
@@ -488,6 +489,7 @@ def test_keys_are_equal_up_to_rounding(a, b, equal):
 
 NOISE = torch.linspace(1, 2, 64)
 WRITTEN = sketched(NOISE)
+TINY = torch.full((64,), 2.0**-60, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +503,7 @@ WRITTEN = sketched(NOISE)
         (NOISE * (1 + 2e-4), WRITTEN, True),
         (WRITTEN, NOISE * 3, False),
         (WRITTEN, NOISE.double(), False),
+        (sketched(TINY), sketched(TINY * 1.1), True),  # float32 holds only the first exactly
     ],
 )
 def test_outputs_of_mistakes_may_differ_more_between_processors(a, b, equal):

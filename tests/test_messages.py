@@ -405,6 +405,16 @@ def test_a_forbidden_call_inside_another_torch_function_names_both():
     assert "F.softmax is the answer to this exercise;" in plain and "inside" not in plain
 
 
+def test_a_forbidden_method_is_not_called_inside_itself():
+    def by_autograd(Q, K):
+        leaf = Q.detach().clone().requires_grad_()
+        (leaf @ K.mT).sum().backward()
+        return leaf.grad
+
+    exercise = Exercise("weights", matrix_cases, forbidden=("autograd",))
+    assert "torch.Tensor.backward is the answer to this exercise;" in as_text(judge(exercise, weights, by_autograd))
+
+
 def test_turning_on_requires_grad_for_an_input_counts_as_a_change():
     def with_grad(x):
         return 2 * x.requires_grad_().detach()

@@ -97,7 +97,7 @@ def negative_sampling_loss(center, context, negatives):
 
 
 def wordpiece(word, vocab, unk="[UNK]"):
-    """Greedy longest-match-first pieces of a word, as in BERT; [unk] where the cut gets stuck.
+    """Greedy longest-match-first pieces of a word, as in BERT; [unk] if the split gets stuck.
 
     word: a string, not empty. vocab: a set or a dictionary. Returns a list of strings.
     """

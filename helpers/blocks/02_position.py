@@ -5,7 +5,7 @@ import torch
 
 
 def equivariance_error(f, x, perm):
-    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
+    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 if f is equivariant.
 
     f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
     permutation.

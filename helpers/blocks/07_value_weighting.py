@@ -20,12 +20,12 @@ def attention(Q, K, V, mask=None):
     Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64;
     mask None or bool that broadcasts to (..., T_q, T_k), True = may attend
     -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype.
-    Scores up to 1e4 in size. A row that sees nothing is zero in both.
+    Scores up to 1e4 in size. A fully masked row is zero in both.
     """
     scores = Q / Q.shape[-1] ** 0.5 @ K.transpose(-2, -1)  # (..., T_q, T_k); fewer numbers are divided
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
+    weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN in fully masked rows
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weighted_values(weights, V), weights
@@ -36,7 +36,7 @@ class AttentionHead(nn.Module):
 
     d_model, d_head: int.
     forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
-    -> (..., T, d_head), same dtype; a row that sees nothing is zero.
+    -> (..., T, d_head), same dtype; a fully masked row is zero.
     """
 
     def __init__(self, d_model, d_head):

@@ -10,7 +10,7 @@ from helpers.blocks import attention
 
 
 def split_heads(x, num_heads):
-    """Cut the channels into heads: head h owns the columns h·D/H to (h + 1)·D/H - 1.
+    """Split the channels into heads: head h has the columns h·D/H to (h + 1)·D/H - 1.
 
     x (B, T, D), num_heads H: int -> (B, H, T, D/H), same dtype. ValueError if H does not divide D.
     """

@@ -116,7 +116,7 @@ class LoRA(nn.Module):
 def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own position included,
     sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
     """
     T_k = T_q if T_k is None else T_k

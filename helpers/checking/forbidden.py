@@ -303,7 +303,8 @@ def _outer_call(names: set[str]) -> str:
     frame: types.FrameType | None = sys._getframe(2)
     outer = None
     while frame is not None and lies_in(_module_of(frame), ("torch",)):
-        outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
+        within = frame.f_code.co_name in MODULE_CALLS or _plain(frame.f_code.co_name) in names  # the call itself
+        outer = outer if within else frame.f_code.co_qualname.split(".")[0]
         frame = frame.f_back
     return f", called inside {outer}" if outer and _plain(outer) not in names else ""
 

@@ -29,7 +29,7 @@ def mixed(x, width, phase=0.5, dtype=None):
 
 @stub
 def mixed_rows(table, width):
-    """f (..., T, D) -> (..., T, width): row t comes from sums of rows, with weights that are row t of a table."""
+    """f (..., T, D) -> (..., T, width): row t is a weighted sum of rows after a linear map; row t of a table has the weights."""
 
     def f(x):
         dtype = torch.promote_types(table.dtype, x.dtype)  # @ needs operands of the same dtype

@@ -21,7 +21,8 @@ def attention_map(trial, sentence: str) -> list[Picture]:
 
     The list is empty if the learner's modules return neither, or only NaN.
     """
-    words, written = sentence.split(), trial.french.split()[:14]
+    words, rows = sentence.split(), [*trial.french.split(), "<eos>"][:15]
+    written = rows[:-1]
     target = torch.tensor([[BOS, *french_ids(" ".join(written))]])
     seen = evaluation.attention_of(trial.network, source_batch([sentence]), target)
     layer, head, relation = evaluation.head_for(sentence)
@@ -29,7 +30,7 @@ def attention_map(trial, sentence: str) -> list[Picture]:
     shown = [item for item in (inside, across) if item is not None]
     if not shown:
         return []
-    height = 1.6 + 0.3 * max(len(words), len(written) + 1)
+    height = 1.6 + 0.3 * max(len(words), len(rows))
     figure, axes = new_figure(8.4 if len(shown) == 2 else 4.6, height, 1, len(shown), squeeze=False)
     axes, described = list(axes[0]), []
     if inside is not None:
@@ -37,7 +38,7 @@ def attention_map(trial, sentence: str) -> list[Picture]:
         described.append(f"Encoder, block {layer}, head {head}: " + _strongest(matrix, words, words))
         _draw_map(axes.pop(0), matrix, words, words, f"Encoder, block {layer}, head {head}\n{relation}")
     if across is not None:
-        matrix, rows = across[0].mean(dim=0), [*written, "<eos>"]
+        matrix = across[0].mean(dim=0)
         described.append("From French to English: " + _strongest(matrix, rows, words))
         title = "From French to English\nmean of the last block's heads"
         _draw_map(axes.pop(0), matrix, rows[: len(matrix)], words, title)
@@ -56,7 +57,8 @@ def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
     heatmap(ax, shown, words[: len(shown)], [f"{i}" for i in range(shown.shape[1])], cmap=SIGNED, digits=1)
     ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} entries in each word's row", fontsize=11)
     ax.set_xlabel("coordinate")
-    described = "; ".join(f"{w} starts {r[0]:.1f} {r[1]:.1f}" for w, r in zip(words, shown.tolist(), strict=False))
+    starts = [[round(x, 1) + 0.0 for x in row[:2]] for row in shown.tolist()]  # adding 0.0 turns -0.0 into 0.0
+    described = "; ".join(f"{w} starts {a:.1f} {b:.1f}" for w, (a, b) in zip(words, starts, strict=False))
     return Picture(figure, f"Rows of the translator's embedding table: {described}.")
 
 

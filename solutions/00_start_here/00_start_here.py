@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 0. Start here
 #
-# **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also get to know the check that answers you in all lessons.
+# **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also get to know the check, which tests your answers in all lessons.
 #
 # **Core:** about 45 minutes, without a grade.
 #
@@ -22,27 +22,27 @@ from helpers.lessons.start_here import explore, figures
 #
 # Suppose you want to translate *jane visits africa in september* into French. In 2014, the neural network of choice for this was a **recurrent network**, which reads one word at a time and keeps a **hidden state**, a vector that it updates with each word. After the last word, that one vector has to represent the whole sentence. A second recurrent network, the decoder, then writes the French from it, word by word (Cho et al., 2014; Sutskever et al., 2014).
 #
-# This vector has the same width for three words and for thirty, so every additional word has to be squeezed into the same space, which is called the **bottleneck** of the encoder-decoder network.
+# This vector has the same width for three words and for thirty, so more words have to share the same space. This limit is called the **bottleneck** of the encoder-decoder network.
 #
 # **Attention**, by Bahdanau, Cho and Bengio (2015), removes the bottleneck. The encoder keeps the vectors of *all* its words. For each French word that it writes, the decoder computes one weight per English word and takes the weighted mean of their vectors. As a result, the decoder can concentrate on *september* when it is about to write *septembre*, and on *jane* at the beginning.
 #
-# To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers and the same training, but at each step the decoder of one reads the single vector, and that of the other reads the weighted mean.
+# To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers and the same training, but at each step the decoder of the first reads the single vector, and the decoder of the second reads the weighted mean.
 #
-# **Before you run the cell, make a guess:** which of the two suffers more if sentences get longer, and how much?
+# **Before you run the cell, make a guess:** which of the two suffers more as sentences get longer, and how much?
 
 # %%
 figures.why_attention()
 
 # %% [markdown]
-# With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word.
+# With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean never falls below 97%. (The thin lines show three training runs of each translator.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word.
 #
-# In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which made training on very large texts practical.
+# In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists mostly of attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed in parallel, which made training on very large texts practical.
 
 # %%
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each of lessons 1 to 10 one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
+# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each of lessons 1 to 10 one or more components light up, you write them, and they run right away in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
 # The core of all fifteen lessons takes about 20 hours. Optional parts follow each lesson's recap, under *Going further*. There is a shorter path if you want attention only:
 #
@@ -51,7 +51,7 @@ transformer_map("00_start_here")
 # | core | 0 to 14 | 20 |
 # | attention only | 0, 1, and 3 to 8 | 8 |
 #
-# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from exercise 3.4 to exercise 3.5. Also leave out the quizzes of lesson 1 and every question about lesson 2.
+# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 the sections *Similar words get similar vectors* through *Words that are not in the vocabulary*, and in lesson 3 everything from exercise 3.4 through exercise 3.5. Also leave out the quizzes of lesson 1 and every question about lesson 2.
 
 # %% [markdown]
 # ## You need
@@ -83,7 +83,7 @@ def squared(x):
 check(twice=squared)
 
 # %% [markdown]
-# Squaring is a mistake that the check knows, so it names the mistake and asks you a question. It names a mistake only if your answer behaves like it on every input. Otherwise it describes what it saw, for example a wrong shape or an input that you changed.
+# Squaring is a mistake that the check knows, so it names the mistake and asks you a question. It does so only if your answer behaves like that mistake on every input. Otherwise it describes what it saw, for example a wrong shape or an input that you changed.
 #
 # The cell ends with an error on purpose, because a wrong answer should never look like a finished one. (*Run All Cells* continues after such an error.) Now let's try a right answer, in an unusual form:
 
@@ -171,7 +171,7 @@ figures.outer_sum_picture()
 # 2. On each axis the two sizes must be equal, or one of them must be 1.
 # 3. A size of 1 is stretched, that is, its entries are repeated (without being copied).
 #
-# We can make a new axis of size 1 with `unsqueeze`. If `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another way to write the first.
+# We can make a new axis of size 1 with `unsqueeze`. If `a` has shape `(3,)`, then `a.unsqueeze(-1)` has shape `(3, 1)`, a column, and `a.unsqueeze(-2)` has shape `(1, 3)`, a row. `a[..., None]` is another way to write the first.
 #
 # *Which of these two pairs of shapes works, `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, or `(2, 3, 4)` with `(2, 4)`? Decide first, and then check it below.*
 
@@ -227,7 +227,7 @@ check(outer_sum)
 #
 # Most of a Transformer works **along the last axis**. An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
 #
-# **Predict before you run the cell:** here are the first three columns of our table. The mean of the last row, `2 2 2`, is of course 2, so what will that row be after the line below?
+# **Predict before you run the cell:** here are the first three columns of our table. The mean of the last row, `2 2 2`, is 2, so what will that row be after the line below?
 
 # %%
 square = x[:, :3]  # (3, 3): rows 1 2 6 | 0 3 3 | 2 2 2
@@ -236,7 +236,7 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The row means `3, 2, 2` have the shape `(3,)`. Set flush right, they lie along the *columns*, so these three were subtracted from every row, and the last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
+# The row means `3, 2, 2` have the shape `(3,)`. Set flush right, this axis is paired with the *columns*, so all three means were subtracted from every row, and the last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
 # </details>
 #
 # Attention's score tables are square whenever a sentence attends to itself, so try your code on sizes that are all different, as most checks do.
@@ -456,7 +456,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# This is the translator whose components you'll replace, one lesson after the other. The panel shows its translation, its loss on unseen sentences in *nats per word* (the average of $-\ln p$, where $p$ is the probability of the right word), and, as a map, which words attend to which. Type a sentence of your own if you like.
+# This is the translator whose components you'll replace, lesson by lesson. The panel shows its translation, its loss on unseen sentences in *nats per word* (the average of $-\ln p$, where $p$ is the probability of the right word), and, as a map, which words attend to which. Type a sentence of your own if you like.
 
 # %%
 at_work()
@@ -466,7 +466,7 @@ at_work()
 #
 # Each of lessons 1 to 14 gives 100 points, 80 for the core exercises, 15 for a written answer that a person grades, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
 #
-# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it, its **finished block**, and a line says so. We do the same if an answer fails only because an earlier one is wrong.
+# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version, called the **finished block**, and print a line that says so. We do the same if an answer fails only because an earlier one is wrong.
 #
 # To see how far you are in each lesson, call `progress()`. It counts the 85 points that the checks give.
 
@@ -486,7 +486,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here are the conventions of all lessons and four extras of about 40 minutes, which practice writing in place, dtypes, `gather` and gradients. If tensors are new to you, do the extras before lesson 1, because we'll use all four topics later.
+# Here are the conventions of all lessons and four extras of about 40 minutes, which are about in-place changes, dtypes, `gather` and gradients. If tensors are new to you, do the extras before lesson 1, because we'll use all four topics later.
 
 # %% [markdown]
 # ### Conventions
@@ -535,7 +535,7 @@ check(zero_first_token)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Ask yourself which tensor you are writing into, and which index selects the first token, no matter how many leading dimensions there are. The table of indices in *A sentence is a table* answers the second.
+# Ask yourself which tensor you are writing into, and which index selects the first token, no matter how many leading dimensions there are. The table of indices in *A sentence is a table* answers the second question.
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -584,7 +584,7 @@ check(fraction_above)
 # %% [markdown]
 # ### Picking one entry from each row
 #
-# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one of them per position. If the word that really came next after position t has the index `index[t]`, this score is column `index[t]` of row t. Let's see what plain indexing gives:
+# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one of these scores per position. If the word that really came next after position t has the index `index[t]`, it's column `index[t]` of row t. Let's see what plain indexing gives:
 
 # %%
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
@@ -699,7 +699,7 @@ check(gradient_by_hand)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Each entry is a sum of two products of a weight and a derivative. The derivatives come from the first column for one entry and from the second for the other. Put the two entries next to each other in a new last axis; `torch.stack` takes a `dim` argument.
+# Each entry is a sum of two products of a weight and a derivative. The first entry takes its derivatives from the first column, the second from the second. Put the two entries next to each other in a new last axis; `torch.stack` takes a `dim` argument.
 # </details>
 
 # %% [markdown]
@@ -761,7 +761,7 @@ check(gradient_by_hand)
 # | one vector | 100, 99, 98.5 | 71, 75.5, 77.5 | 9.5, 7, 8.5 |
 # | attention | 100, 100, 100 | 100, 99.5, 99 | 99.5, 97.5, 96.5 |
 #
-# Both networks have the same number of parameters, 169,826, because the dot products of this attention have none of their own.
+# Both networks have the same number of parameters, 169,826, because this attention uses plain dot products, which have no parameters.
 
 # %% [markdown]
 # ## Further reading

@@ -146,7 +146,7 @@ exercises = [
         In a batch of tables, what does axis 1 count? From which end should you count?
     one_mean_for_all: one mean of all entries
         dim=-1, keepdim=True ->
-        Every row has a mean of its own. Which argument of mean says along what to average?
+        Every row has a mean of its own. Which argument of mean chooses the axis?
     mean_alone: the means, without the rows
         x - x.mean -> x.mean
         What is left to do with the mean?
@@ -190,7 +190,7 @@ exercises = [
         Axis 1 counts tokens only when there is exactly one leading dimension. Count from the other end.
     last_token: the last token became zero
         y[..., 0, :] -> y[..., -1, :]
-        Positions count from 0.
+        The first token is at position 0.
     pushed_along: a zero token in front, and all others moved by one
         return y -> return torch.cat([0 * x[..., :1, :], x[..., :-1, :]], dim=-2)
         Token 1 of the output should be token 1 of x.
@@ -204,7 +204,7 @@ exercises = [
         Two of four is a fraction of one half. What is missing after the count?
     at_or_above: entries equal to the threshold were counted as well
         x > threshold -> x >= threshold
-        Above means strictly above.
+        Is an entry that equals the threshold above it?
     below: the fraction below the threshold
         x > threshold -> x < threshold
         Which comparison does the formula ask for?
@@ -227,7 +227,7 @@ exercises = [
         The first index selects along axis 0. Along which axis does this exercise select?
     one_leading_dimension_only: right for a table, an error with other leading dimensions
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[torch.arange(x.shape[0]), index]
-        With no or two leading dimensions there is no single row index. Which function selects along the last axis?
+        Without leading dimensions, or with two, there is no single row index. Which function selects along the last axis?
 """),
     Exercise(
         "gradient_by_hand",
@@ -268,5 +268,5 @@ quizzes = listed_quizzes("""
         a: That is its transpose. Rows of a Jacobian count outputs, columns count inputs.
         b: One row for each of the 3 outputs, one column for each of the 5 inputs.
         c: That is the shape of a gradient, which you get if you sum the 3 outputs with weights.
-        d: Backward needs a single number to start from. A Jacobian exists without it, because it contains all 15 derivatives.
+        d: backward needs a single number to start from, but a Jacobian doesn't, because it contains all 15 derivatives.
 """)

@@ -230,7 +230,7 @@ check(one_hot)
 # = \begin{pmatrix}0{\cdot}1 + 1{\cdot}3 + 0{\cdot}5 & \; 0{\cdot}2 + 1{\cdot}4 + 0{\cdot}6\end{pmatrix}
 # = \begin{pmatrix}3 & 4\end{pmatrix}$$
 #
-# Every product has a factor of zero, except those of one row, so the multiplication **is** a row lookup.
+# Every product outside one row has a factor of zero, so the multiplication **is** a row lookup.
 
 # %%
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
@@ -333,7 +333,7 @@ explore.similarity()
 #
 # - **Arguments:** `a (N, D)` and `b (M, D)`, whose rows have a length from $0.001$ to $1000$, or are zero.
 # - **Returns:** the cosines `(N, M)` of all pairs of rows. If a row is zero, all its cosines are 0, and the gradients contain no NaN.
-# - To avoid dividing by zero you may clamp a length at `1e-8` or add that much to it, but not to a *product* of two lengths or inside a square root, because short vectors would come out wrong.
+# - To avoid dividing by zero you may clamp a length at `1e-8` or add that much to it. Don't add it to a *product* of two lengths or inside a square root, because short vectors would come out wrong.
 # - **Forbidden:** `F.cosine_similarity`, `F.normalize`.
 
 
@@ -397,7 +397,7 @@ trained = history.centers[-1]  # (V, D) = (42, 16): the word vectors at the end 
 figures.before_and_after(history, words)
 
 # %% [markdown]
-# Each dot that you see is the direction of a word vector, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards places, foods and animals form three clusters, and the mean cosine within a group also rises, from about 0 to 0.98.
+# Each dot shows the direction of a word vector, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards places, foods and animals form three clusters, and the mean cosine within a group also rises, from about 0 to 0.98.
 
 # %% [markdown]
 # ### Exercise 1.7 `fixed_neighbors`
@@ -500,7 +500,7 @@ def shuffled_embed(ids, table):
 at_work(embed=shuffled_embed)
 
 # %% [markdown]
-# Nothing raises an error, but the bug destroys the translation, with $9.25$ nats per word instead of $0.00016$ and not a single sentence right.
+# Nothing raises an error, but the bug destroys the translation, with $9.25$ nats per word instead of $0.00016$ and not a single correct sentence.
 
 # %% [markdown]
 # ### Quiz 1.1
@@ -601,7 +601,7 @@ print(one_line("the cat saw the dog"))
 # %% [markdown]
 # ### The gradients of word2vec
 #
-# Let's now make precise how word2vec works. The word in the middle of a window is the **center** c, and each word at most `window` positions away is a **context** word o. For every positive pair (c, o) we draw K negative samples $n_1, \ldots, n_K$ (five in our training) from the text, frequent words more often. Each word has two vectors, one as a center and one as a context. The sigmoid of a dot product, $\sigma(x) = 1/(1 + e^{-x})$ (in PyTorch `torch.sigmoid(x)`), we read as *the probability that this pair is a positive one*, and the loss is how surprised the model is by the true answers:
+# Let's make precise how word2vec works. The word in the middle of a window is the **center** c, and each word at most `window` positions away is a **context** word o. For every positive pair (c, o) we draw K negative samples $n_1, \ldots, n_K$ (five in our training) from the text, frequent words more often. Each word has two vectors, one as a center and one as a context. We read the sigmoid of a dot product as *the probability that this pair is a positive one*, where $\sigma(x) = 1/(1 + e^{-x})$ (in PyTorch `torch.sigmoid(x)`). The loss says how surprised the model is by the true answers:
 #
 # $$L = -\log\sigma(c\cdot o)\;-\;\sum_{k=1}^{K}\log\sigma(-c\cdot n_k)$$
 
@@ -627,7 +627,7 @@ print("step against the gradient:", -c.grad)
 figures.negative_sampling_gradients()
 
 # %% [markdown]
-# On the left, note that the arrows point along the line from the origin to the context, and against the lines from the origin to the negative samples. On the right the same two forces teach a network to recognize people by their voice (GE2E, Wan et al., 2018). A recording is pulled toward the *centroid* ★, the mean, of its own speaker's other recordings and pushed away from the other speakers' centroids. There the candidates compete in one softmax, as the keys do in attention.
+# On the left, the arrows point along the line from the origin to the context, and against the lines from the origin to the negative samples. On the right the same two forces teach a network to recognize people by their voice (GE2E, Wan et al., 2018). A recording is pulled toward the *centroid* ★, the mean, of its own speaker's other recordings and pushed away from the other speakers' centroids. There the candidates compete in one softmax, as the keys do in attention.
 
 # %% [markdown]
 # ### Exercise 1.8 `negative_sampling_gradients`
@@ -698,7 +698,7 @@ for name, part in (("only the pull", only_pull), ("only the push", only_push)):
 figures.each_part_alone(tried, pairs)
 
 # %% [markdown]
-# With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
+# With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but even a random pair gets 0.79. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
 #
 # The explorer shows how the words move under pull and push together. The curve of different groups rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
 
@@ -708,7 +708,7 @@ explore.training(history, words)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Five of six pairs are negative, so the fastest way to lower the loss is to call every pair negative. To do so, all center vectors move to one side, and all context vectors (each word has one of both kinds) to the other. The model then calls the positive pairs unlikely as well, so their gradients become large and separate words that have different neighbors.
+# Five of six pairs are negative, so the fastest way to lower the loss is to call every pair negative. To do so, all center vectors move to one side, and all context vectors to the other. The model then calls the positive pairs unlikely as well, so their gradients become large and separate words that have different neighbors.
 #
 # </details>
 
@@ -842,7 +842,7 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
 
 # %% nbgrader={"solution": "wordpiece"}
 def wordpiece(word, vocab, unk="[UNK]"):
-    """Greedy longest-match-first pieces of a word, as in BERT; [unk] where the cut gets stuck.
+    """Greedy longest-match-first pieces of a word, as in BERT; [unk] if the split gets stuck.
 
     word: a string, not empty. vocab: a set or a dictionary. Returns a list of strings.
     """

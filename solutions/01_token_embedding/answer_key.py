@@ -36,16 +36,16 @@ tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
         A Python string never changes. What does replace return, and where do you keep it?
     lowered: everything in lower case
         sentence.split() -> sentence.lower().split()
-        Life with a capital is a token of its own here. What does the contract say about case?
+        Life with a capital is a token of its own here. What does the specification say about case?
     commas_only: only commas deleted
         ",.!?;:" -> ","
-        The running sentence has only a comma, but the contract lists six characters.
+        The running sentence has only a comma, but the specification lists six characters. Does your code reach all of them?
     split_on_single_spaces: split at every single space
         .split() -> .split(" ")
         Two spaces in a row give an empty token, and a tab isn't split at all. What does split do without an argument?
     all_punctuation: all of string.punctuation deleted
         ",.!?;:" -> '!"#$%&\\'()*+,-./:;<=>?@[]^_`{|}~\\\\\\\\'
-        The apostrophe in don't and the brackets in (brackets) should stay. Which six characters does the contract list?
+        The apostrophe in don't and the brackets in (brackets) should stay. Which six characters does the specification list?
     stripped_at_the_ends: punctuation stripped at the ends of words only
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> [token.strip(",.!?;:") for token in sentence.split()]
@@ -80,7 +80,7 @@ build_vocab = Exercise("build_vocab", cases_build_vocab, weights={"repeated word
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
         sorted(tokens) -> dict.fromkeys(tokens)
-        The ids then depend on which sentence comes first. Which order does the contract ask for?
+        The ids then depend on which sentence comes first. Which order does the specification ask for?
     order_of_a_set: ids in an order of neither the text nor the alphabet, as that of a set
         sorted(tokens) -> sorted(tokens, key=lambda token: token[::-1])
         If you number a set, the ids change from run to run. Which function puts strings in code-point order?
@@ -130,13 +130,13 @@ def cases_encode(draw):
 encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
     unknown_is_zero: unknown words quietly become id 0
         vocab[token] -> vocab.get(token, 0)
-        Some word of the vocabulary has id 0, so you can't tell the two apart. Which exception does the contract ask for?
+        Some word of the vocabulary has id 0, so you can't tell the two apart. Which exception does the specification ask for?
     unknown_left_out: unknown words left out
         in tokenize(sentence) -> in tokenize(sentence) if token in vocab
-        The sentence then has another meaning. Which exception does the contract ask for?
+        The sentence then has another meaning. Which exception does the specification ask for?
     unknown_added: unknown words added to the vocabulary
         vocab[token] -> vocab.setdefault(token, len(vocab))
-        The table has no row for them, and the caller's dictionary changes. Which exception does the contract ask for?
+        The table has no row for them, and the caller's dictionary changes. Which exception does the specification ask for?
     sentence_named: the whole sentence in the error
         return torch.tensor( -> if not set(tokenize(sentence)) <= set(vocab):
         |        raise KeyError(sentence)
@@ -280,6 +280,9 @@ cosine_similarity = Exercise(
     epsilon_on_the_product: an epsilon that changes the cosine of short vectors
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)
         Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
+    epsilon_in_the_root: a small number added inside the square root
+        length = x.norm(dim=-1, keepdim=True) -> length = ((x * x).sum(dim=-1, keepdim=True) + 1e-8).sqrt()
+        The squared length of a short vector is 0.000001. How large is what you add?
     sums_instead_of_lengths: rows divided by their sums
         x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
         length > 0 -> length != 0
@@ -383,7 +386,7 @@ def cases_fixed_neighbors(draw):
         Case((_well_apart(draw, 5, 4), 4), part="all the others"),
         Case((opposed, 2), part="all the others", note="three vectors that point away from each other"),
         Case((_well_apart(draw, 7, 5, torch.float64), 3), part="float64"),
-        Case((twins, 1), part="two words with the same row", note="each row occurs twice in the table"),
+        Case((twins, 1), part="two words with the same row", note="a table in which each row occurs twice"),
         Case((_well_apart(draw, 6, 4) * 1e-3, 2), part="short rows", note="rows of length about 0.001"),
     ]
 
@@ -594,9 +597,9 @@ exercises = [
 quizzes = listed_quizzes("""
     quiz_1: d
         a: The order of the ids has no effect, because the rows of the table start as random vectors.
-        b: They never occur together, because each of our sentences is about one animal. What pulls on cat are its neighbors: a verb such as feeds, the and in.
+        b: They never occur together, because each of our sentences is about one animal. What pulls on cat are its neighbors, that is, "the", "in" and a verb such as "feeds".
         c: No meaning went in. A word spelled cat that occurs with bread would end up among the foods.
-        d: The same neighbors pull on both, so both move in the same direction. What counts is the company that they keep.
+        d: The same neighbors pull on both, so both move in the same direction.
     quiz_2: a
         a: The longest first piece is una, and from there ##ffa and ##ble fit. A greedy split doesn't care that un and
            ##affable would be closer to the meaning.

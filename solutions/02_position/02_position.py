@@ -43,7 +43,7 @@ transformer_map("02_position")
 # %% [markdown]
 # ## Does attention see order?
 #
-# The next cell has attention without anything that can be learned (lessons 3 to 7 add the learned parts), for three words of width 4. We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors, weighted by them.
+# The next cell computes attention without any learned parts (lessons 3 to 7 add those), for three words of width 4. We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors, weighted by them.
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -74,7 +74,7 @@ figures.two_orders(tokens, x, perm)
 # %% [markdown]
 # You see that *jane* gets the same vector in both sentences, so her vector can't say who is visiting whom. The table of weights is permuted along with the words, and each weight stays with its *pair* of words.
 #
-# We call such a function **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices and the other components of a Transformer layer don't change this, because they act on each row by itself. As long as every word may attend to every word, no training can change it either, because it holds for *every* choice of weights. (A proof is under *Going further*. The causal mask of lesson 5 does break the symmetry.)
+# We call such a function **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices and the other components of a Transformer layer don't change this, because they act on each row by itself. As long as every word may attend to every word, no training can change this property either, because it holds for *every* choice of weights. (A proof is under *Going further*. The causal mask of lesson 5 does break the symmetry.)
 
 # %% [markdown]
 # ### Exercise 2.1 `equivariance_error`
@@ -91,7 +91,7 @@ figures.two_orders(tokens, x, perm)
 
 # %% nbgrader={"solution": "equivariance_error"}
 def equivariance_error(f, x, perm):
-    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
+    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 if f is equivariant.
 
     f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
     permutation.
@@ -153,7 +153,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is called a **positional encoding**. We add a vector $P_t$ that depends only on $t$ to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
+# A **positional encoding** makes the order visible. We add a vector $P_t$ that depends only on $t$ to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighboring positions are sometimes near and sometimes far apart. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
 
 # %%
 figures.counting()
@@ -165,7 +165,7 @@ figures.counting()
 #
 # For our width, $D = 4$, we can work it out on paper. Pair $i = 0$ divides by $10000^0 = 1$, and pair $i = 1$ by $10000^{2/4} = 100$:
 #
-# | position | sin t | cos t | sin t/100 | cos t/100 |
+# | position | sin t | cos t | sin(t/100) | cos(t/100) |
 # |---|---|---|---|---|
 # | 0 | 0 | 1 | 0 | 1 |
 # | 1 | 0.8415 | 0.5403 | 0.0100 | 1.0000 |
@@ -284,7 +284,7 @@ check(add_positions)
 #
 # </details>
 #
-# Now let's repeat the measurement of the first exercise, with attention on the words alone and on words plus positions:
+# Now let's repeat the measurement of exercise 2.1, on words alone and on words plus positions:
 
 # %%
 experiments.equivariance_errors(equivariance_error, mix, or_finished(add_positions), x, P, perm)
@@ -429,7 +429,7 @@ def published_layer(x, table):
 at_work(add_positions=published_layer, sentence="the dog visits the cat")
 
 # %% [markdown]
-# | positions | nats per word (200 unseen sentences) | exactly right (100 of them) |
+# | positions | nats per word (200 unseen sentences) | exactly right (the first 100) |
 # |---|---|---|
 # | yours | 0.00016 | all |
 # | yours, but the English words shuffled | 6.04 | – |
@@ -576,7 +576,7 @@ experiments.shift_errors(shift_matrix)
 # %% [markdown]
 # ### RoPE in code
 #
-# The next figure compares added position vectors with RoPE, for one query and one key at all pairs of positions.
+# The next figure compares added position vectors with RoPE, for one query and one key at all pairs of positions. With RoPE all scores on a diagonal are equal, because they have the same offset.
 
 # %%
 figures.rotary_scores()
@@ -656,7 +656,7 @@ experiments.scores_at_positions(apply_rope)
 # ### What else to know
 #
 # - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models trained without any positions do learn some order in this way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
-# - **Vector length.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
+# - **Vector length.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. The slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
 # - **One position for all words.** Why does the translator stop early without positions, but not if every word has position 0? To find out, we gave all words of a sentence the same position. At positions 0 and 1 it stops early in at most 4% of the sentences, at 2 and 3 in over half, and from 13 on in over 90%. So late positions seem to say *stop here*.
 # - **Sentences in a batch.** On a batch of many sentences the layer of exercise 2.4 is worse than guessing. The translator was trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word, and the others cost $10.2$.
 

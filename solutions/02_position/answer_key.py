@@ -41,7 +41,7 @@ def cases_equivariance_error(draw):
     def alone(width):
         return Stub("mixed_rows", (torch.eye(5), width))
 
-    average = "each row is a mean of the rows so far"
+    average = "a running mean of the rows"
     return [
         # f(-x) = -f(x), so at -x the largest difference is minus the smallest one at x.
         Case((so_far(6, 4), x, perm), note=average),
@@ -74,7 +74,7 @@ equivariance_error = Exercise("equivariance_error", cases_equivariance_error).wi
         Row 0 of f(x[perm]) belongs to word perm[0]. In which row of your other side is that word?
     norm_of_difference: the norm of the whole difference
         difference.abs().max() -> difference.norm()
-        The error is that of the single worst entry. Which reduction returns it?
+        The error is the difference at the single worst entry. Which reduction returns it?
 """)
 
 
@@ -328,7 +328,7 @@ apply_rope = Exercise("apply_rope", cases_apply_rope, axes=("token", "column")).
         At position 0 nothing should change. What does your function return there?
     positions_ignored: positions 0, 1, 2, ... instead of the argument positions
         positions[:, None] -> torch.arange(x.shape[-2])[:, None]
-        With a KV cache, the positions may be 7, 8, 9. The argument positions isn't used in your code.
+        The tokens may be at the positions 7, 8 and 9. The argument positions isn't used in your code.
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation keeps lengths. Compare the norms before and after.

@@ -2,7 +2,7 @@
 # # 6. Softmax: scores become probabilities
 #
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
-# any size. Then you'll build the loss on which language models are trained.
+# any size. Then you'll build the loss with which language models are trained.
 #
 # **Core:** about 90 minutes. A good moment for a break is after exercise 6.4.
 #
@@ -59,7 +59,7 @@ transformer_map("06_softmax")
 # In *jane visits africa*, the query of *visits* has a score for each of the three words. We want to turn these scores
 # into **attention weights**, which are positive, sum to 1, and are larger for a larger score. Dividing by the sum isn't
 # enough, because the scores `2, 1, -1` would give the weights $1, \frac12, -\frac12$, and a negative weight makes no
-# sense. The exponential makes every score positive and preserves their order, so we take it first and divide by the sum
+# sense. The exponential makes all scores positive and preserves their order, so we take it first and divide by the sum
 # afterwards. This is the **softmax** function:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
@@ -104,20 +104,20 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 figures.where_exp_works()
 
 # %% [markdown]
-# Such scores do occur, for example in float16, a short format in which large models often run and in which a score of
-# 12 is enough to overflow. But since only differences matter, we can subtract the largest score first:
+# This happens in practice, because in float16, a short format in which large models often run, a score of 12 is enough
+# to overflow. But since only differences matter, we can subtract the largest score first:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i - m}}{\sum_j e^{s_j - m}}, \qquad m = \max_j s_j$$
 #
 # Now the largest exponential is $e^0 = 1$, so nothing overflows. Terms that underflow to zero are harmless, because the
-# sum is at least one.
+# sum is at least one. This form is called **numerically stable**.
 
 # %% [markdown]
 # ### Exercise 6.1 `softmax`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 16 points
 #
-# Compute the stable softmax of the formula above along one dimension.
+# Compute softmax along one dimension by the stable formula above.
 #
 # - **Arguments:** `x` of any shape, with scores up to $\pm10^4$, and `dim`, any dimension of it, positive or negative.
 # - **Returns:** a tensor of the same shape, in which each vector along `dim` sums to 1, without NaN in values or
@@ -169,8 +169,8 @@ figures.three_axes(scores, jane)
 
 # %% [markdown]
 # The answer is the table on the left, in which each *row* sums to 1, so each query distributes one unit of attention.
-# With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$. None of the
-# three raises an error.
+# With softmax over queries each *column* sums to 1, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$. None of
+# the three raises an error.
 #
 # With a causal mask the mistake becomes worse, because a column is divided by a sum that includes *later* queries, so
 # the future leaks in (see *Going further*).
@@ -180,9 +180,9 @@ figures.three_axes(scores, jane)
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 8 points
 #
-# The following function is part of a diffusion model, which generates images, in a widely read collection of annotated
-# papers. In its `einsum`, `i` counts queries, `j` keys and `h` heads. The letter `d` is missing after the
-# arrow, so the products are summed over it.
+# The following function is from a diffusion model, which generates images, in a widely read collection of annotated
+# papers. In its `einsum`, `i` counts queries, `j` keys and `h` heads. The letter `d` is missing after the arrow, so the
+# products are summed over it.
 
 
 # %%
@@ -196,9 +196,9 @@ def published_head_weights(q, k):
 # The model generated convincing images all the same. Find the bug, think of a one-line test that reveals it, and write
 # the function correctly.
 #
-# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original requires exactly one batch
+# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, whereas the original requires exactly one batch
 #   dimension.
-# - **Returns:** attention weights `(..., T_q, T_k, H)` of the scores over $\sqrt{d_k}$, by any softmax you like.
+# - **Returns:** attention weights `(..., T_q, T_k, H)` of the scores over $\sqrt{d_k}$, with any softmax you like.
 
 
 # %% nbgrader={"solution": "fixed_head_weights"}
@@ -230,7 +230,7 @@ check(fixed_head_weights)
 #
 # </details>
 #
-# The one-line test is a sum over keys, which you should make a habit of after every softmax that you write:
+# The one-line test is a sum over keys, a good habit after every softmax that you write:
 
 # %%
 torch.manual_seed(0)
@@ -242,7 +242,7 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
 # ## Temperature
 #
 # In lesson 4 we divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one
-# example. (In chat models it divides the scores of the next word.) If two scores differ by one, the quotient of their
+# example. (Chat models use one for the scores of the next word.) If two scores differ by one, the quotient of their
 # weights is now $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost
 # everything, whereas at $\tau=10$ you get only $1.11$, so the weights are nearly equal.
 
@@ -357,7 +357,7 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 
 # %% [markdown]
 # At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. On this logarithmic axis, the entropy
-# rises fastest near it, at a temperature of 3.6.
+# rises fastest near that line, at a temperature of 3.6.
 
 # %% [markdown]
 # ## The logarithm of a probability
@@ -579,10 +579,10 @@ def over_queries(x, dim=-1):
 at_work(softmax=over_queries)
 
 # %% [markdown]
-# The translation is empty, because the decoder begins with a single query, and over one query every weight is 1, so
-# that attention adds up the values of all words instead of averaging them. In a batch the loss is even NaN, because no
-# query may attend to padding, so the column of such a key contains only $-\infty$, and 0 / 0 is NaN. The diffusion
-# model had no mask, so there the same bug went unnoticed.
+# The translation is empty. The decoder begins with a single query, and over one query every weight is 1, so attention
+# adds up the values of all words instead of averaging them. In a batch the loss is even NaN, because no query may
+# attend to padding, so the column of a padding key contains only $-\infty$, and 0 / 0 is NaN. The diffusion model had
+# no mask, so there the same bug went unnoticed.
 
 # %% [markdown]
 # ### Quiz 6.1
@@ -674,7 +674,7 @@ check(quiz_2=quiz_2)
 #
 # ### The wrong axis behind a mask
 #
-# Here are scores of the sizes of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of
+# Here are scores with the sizes of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of
 # the two axes.
 
 # %%
@@ -800,8 +800,8 @@ for step in range(5):
 explore.stream()
 
 # %% [markdown]
-# It always does, because we approximate nothing. For example, if you raise the third block by 8, the results of the
-# earlier blocks are multiplied by less than 0.01.
+# It always does, because we approximate nothing. Even if you raise the third block by 8, so that the earlier results
+# are multiplied by less than 0.01, they still count.
 #
 # Milakov and Gimelshein described this in 2018 for softmax, and Rabe and Staats in 2021 for attention. In 2022 Dao and
 # others turned it into **FlashAttention**, an implementation for graphics cards that many large models use today.
@@ -869,8 +869,8 @@ print("all at once", or_finished(softmax)(s) @ v)
 # %% [markdown]
 # ### A table that was not a softmax
 #
-# Some notes on Rowel Atienza's *Transformer in PyTorch* print a table for *I like to eat apples* and call it the
-# result of $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows sum to 1.45 and more, so it can't be one and is probably a
+# Some notes on Rowel Atienza's *Transformer in PyTorch* print a table for *I like to eat apples* and call it the result
+# of $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows sum to 1.45 and more, so it can't be a softmax and is probably a
 # table of cosines. Let's see what softmax does to it.
 
 # %%

@@ -128,7 +128,7 @@ softmax = Exercise(
 def cases_log_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
     # Gradients at infinite entries are not compared, because correct answers differ there.
-    finite = {"via": "finite_entries", "note": "only finite entries count"}
+    finite = {"via": "finite_entries", "note": "gradients compared at the finite entries only"}
     return [
         *along_one_dimension(draw),
         Case((lonely,), part=BLOCKED),
@@ -139,7 +139,7 @@ def cases_log_softmax(draw):
 
 
 LOG_SUM = "shifted.exp().sum(dim=dim, keepdim=True).log()"
-SHARE = "(shifted.exp() / shifted.exp().sum(dim=dim, keepdim=True)"
+QUOTIENT = "(shifted.exp() / shifted.exp().sum(dim=dim, keepdim=True)"
 
 log_softmax = Exercise(
     "log_softmax",
@@ -152,11 +152,11 @@ log_softmax = Exercise(
     sum_without_logarithm: the sum subtracted without its logarithm
         return shifted - {LOG_SUM} -> return shifted - shifted.exp().sum(dim=dim, keepdim=True)
         What is the logarithm of a quotient? Both of its terms are logarithms.
-    log_of_a_share: the logarithm of a probability that was computed first
-        return shifted - {LOG_SUM} -> return {SHARE}).log()
+    log_of_a_probability: the logarithm of a probability that was computed first
+        return shifted - {LOG_SUM} -> return {QUOTIENT}).log()
         A small probability becomes 0, and its logarithm −inf. Compute the logarithm from the scores.
     added_EPS for EPS in 1e-8, 1e-9, 1e-12: a small number inside the logarithm, added to the probability or as its lower bound
-        return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()
+        return shifted - {LOG_SUM} -> return {QUOTIENT} + EPS).log()
         The correct value 100 points below the maximum is -100. Which value do you get?
     not_shifted: {NOT_SHIFTED}
         x - x.amax(dim=dim, keepdim=True) -> x
@@ -168,7 +168,7 @@ log_softmax = Exercise(
         return shifted - {LOG_SUM} -> return shifted - x.exp().sum(dim=dim, keepdim=True).log()
         Subtracting the maximum must not change the result. In which sum does the same shift have to appear?
     not_a_logarithm: probabilities, not their logarithms
-        return shifted - {LOG_SUM} -> return {SHARE})
+        return shifted - {LOG_SUM} -> return {QUOTIENT})
         Those are the weights of softmax. Which function is still missing, and can it come before the division?
     one_maximum_for_all: one maximum for the whole tensor
         x.amax(dim=dim, keepdim=True) -> x.max()
@@ -224,8 +224,8 @@ def cases_cross_entropy(draw):
         *tensor_cases(make, leads=LEADS, no_gradient=(1,)),
         Case(ignoring(torch.float32, 3, 7), part=IGNORED),
         Case(ignoring(torch.float64, 2, 2, 4), part=IGNORED, gradient=True),
-        Case((logits, targets), part=IGNORED, gradient=True, note="one of three sentences is all padding"),
-        Case(ignoring(torch.float64, 4, 5), part=IGNORED, gradient=True, note="one target is kept"),
+        Case((logits, targets), part=IGNORED, gradient=True, note="three sentences, one of them all padding"),
+        Case(ignoring(torch.float64, 4, 5), part=IGNORED, gradient=True, note="a single kept target"),
         Case((draw.normal(7, V), zero_kept), {"ignore_index": 0}, part=OTHER_INDEX),
         Case((draw.normal(7, V), zero_kept, 2), part=OTHER_INDEX),
         Case(ignoring(torch.float64, 3, 7, index=-1), {"ignore_index": -1}, part=OTHER_INDEX, gradient=True),
@@ -250,7 +250,7 @@ cross_entropy = Exercise(
     ignore_index_fixed: always −100, whatever the caller says
         targets != ignore_index -> targets != -100
         Your code doesn't use the third argument.
-    mean_over_all_places: ignored positions counted in the mean
+    mean_over_all_positions: ignored positions counted in the mean
         picked.mean() -> picked.sum() / targets.numel()
         Ignored targets add nothing to the sum. Should they be part of the count?
     summed: a sum instead of a mean
@@ -271,9 +271,12 @@ cross_entropy = Exercise(
     every_target_in_every_row: each row has a loss for the targets of all rows
         log_p[torch.arange(len(log_p)), targets[mask]] -> log_p[:, targets[mask]]
         K rows and K targets give a table of K · K entries. How many losses should there be?
-    log_of_a_share: the logarithm of a probability that was computed first
+    log_of_a_probability: the logarithm of a probability that was computed first
         {LOG_P} -> torch.softmax(logits[mask], -1).log()
         A small probability underflows to 0. Your log_softmax never computes it.
+    not_a_logarithm: probabilities, not their logarithms
+        {LOG_P} -> torch.softmax(logits[mask], -1)
+        If the model is certain of the correct word, its loss should be 0. What do you get?
     added_1e_9: a small number inside the logarithm, added to the probability
         {LOG_P} -> (torch.softmax(logits[mask], -1) + 1e-9).log()
         The loss of a very unlikely target is then bounded, and its gradient vanishes.
@@ -382,8 +385,8 @@ def cases_entropy(draw):
         Case((unlikely,), part=SMALL),
         Case((long_tail(draw),), part=SMALL, note="three likely outcomes and 400 very unlikely ones"),
         # Correct answers may differ where p does not sum to 1, so the gradient is taken with respect to the scores.
-        Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
-        Case((batch,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
+        Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p as the softmax of scores"),
+        Case((batch,), part=GRADIENT, gradient=True, via="at_softmax", note="p as the softmax of scores"),
     ]
 
 
@@ -440,8 +443,8 @@ def cases_softmax_backward(draw):
         *tensor_cases(make, leads=LEADS, gradient=False),
         Case((corners, draw.normal(2, 4)), part=ZEROS),
         Case((torch.ones(1), draw.normal(1)), part=ZEROS, note="one outcome, which is certain"),
-        Case(plain, part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
-        Case(batch, part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
+        Case(plain, part=GRADIENT, gradient=True, via="at_softmax", note="p as the softmax of scores"),
+        Case(batch, part=GRADIENT, gradient=True, via="at_softmax", note="p as the softmax of scores"),
         Case(decided, part=ZEROS, gradient=True, via="at_softmax", note="gradients where some p are 0 or 1"),
     ]
 
@@ -548,7 +551,7 @@ cross_entropy_backward = Exercise(
     not_shifted: {NOT_SHIFTED}
         softmax(logits) -> logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
         Try the logits 1000 and 1001. Your own softmax handles them.
-    through_the_share: a division by the target's probability
+    through_the_probability: a division by the target's probability
         return {MINUS} {COUNT} -> g = truth * (-1 / p)
         |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
         The probability may underflow to 0. On paper it cancels, so cancel it before you compute.
@@ -642,7 +645,7 @@ def cases_online_softmax(draw):
         Case(at(-9980, -9980, -9980), part=HEIGHTS, note="all scores near -9980"),
         Case(at(9980, 9985, 9980, lead=(2,)), part=HEIGHTS, note="all scores near 9980"),
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
-        Case(rows_cross, part=HEIGHTS, gradient=True, note="the maximum of one row rises while another row falls"),
+        Case(rows_cross, part=HEIGHTS, gradient=True, note="a maximum that rises in one row and falls in another"),
         # Each block has at least two scores, so that a kept maximum cannot be a view of the block.
         Case(even((30,) * 15 + (7,), d_v=1), part=ONE_PASS, via="one_pass", note="sixteen blocks of scores"),
         # Here maximum, sum and values of all blocks take more memory than all scores together.

@@ -2,7 +2,7 @@
 # # 7. Value weighting: one head
 #
 # **In this lesson** you'll put the pieces together and build a complete attention head. You'll find out what its output
-# accumulates and what it loses, load trained weights into your head, and replace your code by the library call that
+# accumulates and what it loses, load trained weights into your head, and replace your code with the library call that
 # everybody uses.
 #
 # **Core:** about 80 minutes. A good moment for a break is after exercise 7.4.
@@ -163,16 +163,16 @@ mixture = weights_is @ x  # (16,): 64% eat, 18% short, 13% dessert, ...
 print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():.1e}")
 
 # %% [markdown]
-# They are identical up to rounding, because we can apply a linear map before the sum or after it:
+# The two are identical up to rounding, because we can apply a linear map before the sum or after it:
 #
 # $$\sum_j w_j\,(W_V x_j)=W_V\Big(\sum_j w_j x_j\Big)$$
 #
 # So the context vector of *is* is the value of an artificial word, which is 64% *eat* and a little of the others. **In
 # other words, it accumulates fractions of words, seen through $W_V$.**
 #
-# **Fourth, in a long text it doesn't show which words those were.** At most $d_v$ values can be linearly independent,
-# so with a thousand words and a head of width 64, very different weights can give the same context vector. This is
-# one reason for having several heads (lesson 8).
+# **Fourth, in a long text it doesn't show which words went into it.** At most $d_v$ values can be linearly independent,
+# so with a thousand words and a head of width 64, very different weights can give the same context vector. This is one
+# reason for having several heads (lesson 8).
 
 # %% [markdown]
 # ## The complete formula
@@ -212,13 +212,13 @@ def attention(Q, K, V, mask=None):
     Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64;
     mask None or bool that broadcasts to (..., T_q, T_k), True = may attend
     -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype.
-    Scores up to 1e4 in size. A row that sees nothing is zero in both.
+    Scores up to 1e4 in size. A fully masked row is zero in both.
     """
     ### BEGIN SOLUTION
     scores = Q / Q.shape[-1] ** 0.5 @ K.transpose(-2, -1)  # (..., T_q, T_k); fewer numbers are divided
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
+    weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN in fully masked rows
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weighted_values(weights, V), weights
@@ -292,7 +292,7 @@ class AttentionHead(nn.Module):
 
     d_model, d_head: int.
     forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
-    -> (..., T, d_head), same dtype; a row that sees nothing is zero.
+    -> (..., T, d_head), same dtype; a fully masked row is zero.
     """
 
     def __init__(self, d_model, d_head):
@@ -330,8 +330,8 @@ check(AttentionHead)
 # ## A trained head reads the sentence
 #
 # The course's translator contains trained heads of exactly this kind. Let's load one of them into *your*
-# `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
-# of the first block for the five words.
+# `AttentionHead`, namely head 3 of block 1, the encoder's last block (we count both from 0). Its input for the five
+# words is the previous block's output.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -480,7 +480,7 @@ check(context_shift)
 #
 # Let's apply it to one of the most ambiguous words of our translator. *The* becomes *le*, *la* or *l'* in French,
 # depending on its noun. In *the white dog forgets the green door* it occurs once as *le* and once as *la* (*le chien
-# blanc oublie la porte verte*). Here is what head 0 of the encoder's second block does with it:
+# blanc oublie la porte verte*). Here is what head 0 of the encoder's block 1 does with it:
 
 # %%
 dog = "the white dog forgets the green door".split()
@@ -586,8 +586,8 @@ at_work(attention, AttentionHead)
 # The panel also shows the context shift of each word in the whole encoder and, as a control, the same without
 # attention. A large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects, namely that the scores aren't scaled and that in
-# heads of width 16 the weights sum to ¼.
+# What would the bug of Exercise 7.4 cost here? It has two effects: the scores aren't scaled, and in heads of width 16
+# the weights sum to ¼.
 
 
 # %%
@@ -611,7 +611,7 @@ at_work(attention=published_attention)
 # ## The library call
 #
 # In your own projects you can now use PyTorch's **`F.scaled_dot_product_attention`**. Is it equal to yours, and how
-# long do both take?
+# long does each take?
 
 # %%
 long_Q, long_K, long_V = torch.randn(3, 1, 8, 2048, 64, generator=torch.Generator().manual_seed(0))  # (B, H, T, d_k)
@@ -764,9 +764,9 @@ for noun in ("door", "umbrella"):
 # writes the gender of the noun into the article. (The head's input already contains part of it, as a table at the end
 # shows.)
 #
-# The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
-# stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
-# from an ambiguous word, but also from a head with another purpose, such as the previous-token head.
+# Judging words by the size of their change has a second problem, even in a trained head. A small change may come from a
+# word with one stable meaning, but also from a word that attends to itself, or to words with the same value. A large
+# one may come from an ambiguous word, but also from a head with another purpose, such as the previous-token head.
 #
 # ### Which half of the bug costs more?
 #
@@ -783,8 +783,8 @@ def quarter_strength(Q, K, V, mask=None):
 at_work(attention=quarter_strength)
 
 # %% [markdown]
-# It doesn't, because the loss even rises from 2.6 to 3.0 nats per word. All the damage comes from the weights summing
-# to ¼. Forgetting the scale as well sharpens the weights and recovers a little.
+# On the contrary, the loss even rises from 2.6 to 3.0 nats per word. All the damage comes from the weights summing to
+# ¼. Forgetting the scale as well sharpens the weights and recovers a little.
 
 # %% [markdown]
 # ### Exercise 7.7 `attention_backward`
@@ -913,7 +913,7 @@ explore.tiles()
 # %% [markdown]
 # This is the idea of Rabe and Staats (2021) and of FlashAttention (Dao et al., 2022). A tile of queries and a tile of
 # keys fit into the small, fast memory of a graphics card, and the large, slow memory never holds a score. This saves
-# memory, and also time, because moving the scores took longer than computing them.
+# memory, and also time, because moving the scores takes longer than computing them.
 #
 # Compute unmasked attention, scaled by $1/\sqrt{d_k}$, `block` keys at a time.
 #
@@ -985,10 +985,10 @@ figures.memory(
 )
 
 # %% [markdown]
-# If you split one side, $T^2$ becomes $T$. If you split both sides, a tile has 8192 scores however long the text is,
-# and above 512 tokens the largest tensor is the output itself. There is one more reason to split the keys, because a
-# model that generates text has *one* query at a time, so you have nothing to split on the other side. The number of
-# multiplications does *not* shrink, since we still multiply every query by every key.
+# If you split one side, the largest tensor grows with $T$ instead of $T^2$. If you split both sides, a tile has 8192
+# scores however long the text is, and above 512 tokens the largest tensor is the output itself. There is one more
+# reason to split the keys: a model that generates text has *one* query at a time, so there is nothing else to split.
+# The number of multiplications does *not* shrink, since we still multiply every query by every key.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -1001,15 +1001,15 @@ figures.memory(
 # | three random heads | 0.11 to 0.14 | 5 to 17% |
 #
 # The mean context shift over the same sentences shows the pattern of head 0 and its control. In the other seven heads
-# of the encoder we see no such pattern (there nouns change 0.6 to 1.7 times as much as articles, with *this* and
-# *my*).
+# of the encoder we see no such pattern (there nouns change 0.6 to 1.7 times as much as articles, *this* and *my*
+# included).
 #
 # | head | articles | adjectives | nouns |
 # |---|---|---|---|
 # | trained, head 0 | 0.95 | 0.80 | 0.02 |
 # | three random heads | 0.35 to 0.54 | 0.42 to 0.63 | 0.51 to 0.60 |
 #
-# How well can a linear map tell *le* from *la* by a head's output for *the*, on sentences to which we didn't fit it?
+# How well can a linear map tell *le* from *la* by a head's output for *the*, on sentences to which it wasn't fitted?
 #
 # | input of the map | correct |
 # |---|---|
@@ -1017,7 +1017,7 @@ figures.memory(
 # | output of another head of the block | 65 to 75% |
 # | input of the block | about 90% |
 #
-# The bug of Exercise 7.4, in three translators that we trained with different seeds, costs in nats per word:
+# Here is what the bug of Exercise 7.4 costs in three translators with different seeds, in nats per word:
 #
 # | training run | weights sum to ¼ | weights sum to ¼, scores not scaled |
 # |---|---|---|

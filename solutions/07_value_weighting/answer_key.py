@@ -127,7 +127,7 @@ def cases_attention(draw):
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
         *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and 1,000 apart
-        Case(edge(), part=LARGE, gradient=True, note="all visible keys have a score of -10000"),
+        Case(edge(), part=LARGE, gradient=True, note="scores of -10000 at all visible keys"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
         Case((draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 3)), part="a single key"),
@@ -376,13 +376,13 @@ def cases_context_shift(draw):
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((x, 2.5 * x), part="longer or shorter only", note="the same directions, 2.5 times as long"),
-        Case((x, x.clone()), part="longer or shorter only", note="nothing changed"),
+        Case((x, x.clone()), part="longer or shorter only", note="the same vectors before and after"),
         Case((x, -0.5 * x), part="opposite directions"),
         Case((0.001 * signs, 0.001 * tilted), part=lengths, tolerance=1e-4, note="lengths of a thousandth"),
         Case((300 * signs, 0.001 * tilted), part=lengths, note="lengths of hundreds and of a thousandth"),
         Case((zero_before, zero_after), part=zero),
         Case((zero_before, zero_after), part=zero, via="finite_gradients", note="gradients at zero vectors"),
-        Case((batch, torch.zeros_like(batch)), part=zero, note="everything becomes zero"),
+        Case((batch, torch.zeros_like(batch)), part=zero, note="zero vectors after attention"),
     ]
 
 

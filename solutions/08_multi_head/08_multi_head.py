@@ -146,7 +146,7 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 
 # %%
 twelve = torch.arange(12.0).view(1, 2, 6)  # (B=1, T=2, D=6)
-figures.cut(twelve[0], 2)
+figures.split_into_heads(twelve[0], 2)
 
 # %% [markdown]
 # ### Exercise 8.1 `split_heads`
@@ -162,7 +162,7 @@ figures.cut(twelve[0], 2)
 
 # %% nbgrader={"solution": "split_heads"}
 def split_heads(x, num_heads):
-    """Cut the channels into heads: head h owns the columns h·D/H to (h + 1)·D/H - 1.
+    """Split the channels into heads: head h has the columns h·D/H to (h + 1)·D/H - 1.
 
     x (B, T, D), num_heads H: int -> (B, H, T, D/H), same dtype. ValueError if H does not divide D.
     """
@@ -417,8 +417,8 @@ check(fixed_heads)
 #
 # <details><summary>Hint 2</summary>
 #
-# Suppose the heads contain the rows `0, 1, 2` and `6, 7, 8`, and `3, 4, 5` and `9, 10, 11`. Does the last line put them
-# back in order?
+# Suppose head 0 contains the rows `0, 1, 2` and `6, 7, 8`, and head 1 the rows `3, 4, 5` and `9, 10, 11`. Does the last
+# line put them back in order?
 #
 # </details>
 #
@@ -587,7 +587,7 @@ print("the same with your version:", trained_on_eight(fixed))
 # %% [markdown]
 # On eight tokens the original is perfect, because the bug mixes eight tokens in the same way each time, and the layer
 # has learned to undo that. On seven tokens its error is larger than if it always answered 0. With your version nothing
-# is left unexplained, neither on eight tokens nor on seven.
+# is left unexplained, on eight tokens or on seven.
 
 # %% [markdown]
 # ### Exercise 8.5 `load_from_torch`
@@ -693,10 +693,9 @@ print(f"RoPE changes scores by up to {turned:.2f}; shifting the sentence by 7 ch
 figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 
 # %% [markdown]
-# You can see that only the signed *distance* between two words matters, and each head has a curve of its own. Notice
-# the scale, though. The curves vary by only a few hundredths, which hardly changes the attention weights. We trained
-# this network with position vectors, and without them its first heads have tiny scores, so RoPE has to be present
-# during training.
+# You can see that only the signed *distance* between two words matters, and each head has a curve of its own. However,
+# the curves vary by only a few hundredths, which hardly changes the attention weights. We trained this network with
+# position vectors, and without them the heads of block 0 have tiny scores, so RoPE has to be present during training.
 #
 # Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
 # around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.
@@ -803,7 +802,7 @@ figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
 # The size of a head's output gives you only a hint. Over these 40 sentences the noun head has the largest output, but
-# that of the previous-token head is nearly as large, although the model doesn't need it.
+# that of the previous-token head is more than 80% as large, although the model doesn't need it.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`

@@ -27,8 +27,8 @@ from helpers.widgets.progress_bar import bar
 transformer_map("12_language_model")
 
 # %% [markdown]
-# A GPT is the lower row alone, without cross-attention, because it has no source sentence. It's autoregressive like
-# the decoder of lesson 10, that is, it predicts the next token of a text.
+# A GPT is the lower row of this map, without cross-attention, because it has no source sentence. It's autoregressive
+# like the decoder of lesson 10, that is, it predicts each token from those before it.
 
 # %% [markdown]
 # ## You need
@@ -112,8 +112,8 @@ figures.one_text()
 # %% [markdown]
 # ## n-gram models
 #
-# To see what attention is worth, let's first try to do without it. As the bigrams of lesson 3 predict a token from
-# the previous one, an **n-gram** model of order n predicts it from the n − 1 tokens before it. A context that was
+# To see what attention is worth, let's first try to do without it. Just as the bigrams of lesson 3 predict a token from
+# the previous one, an **n-gram** model of order n predicts a token from the n − 1 tokens before it. A context that was
 # never seen has no counts, so we add a small constant $\alpha$ to every count, which is called additive smoothing:
 #
 # $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V},$$
@@ -130,8 +130,8 @@ figures.one_text()
 figures.ngram_losses()
 
 # %% [markdown]
-# One token of context helps a lot, a second one a little, but from order 4 on the loss rises, and the best n-gram
-# stays 0.86 nats above the entropy line. Longer contexts are rarer, so half of the five-token contexts in the test
+# One token of context helps a lot, a second one a little, but from order 4 on the loss rises, and the best n-gram stays
+# 0.86 nats above the entropy line. Longer contexts are rarer. For example, half of the five-token contexts in the test
 # text were counted at most once, and you can't estimate 31 probabilities from a single count.
 #
 # So instead of a longer table we need a model that can **find the relevant position**, wherever it is, and use what
@@ -364,10 +364,10 @@ def initialize(model):
 
 
 # %% [markdown]
-# Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. On a laptop the
-# training run takes one to three minutes, and your weights are saved in `language_model.safetensors`. Which kind of
-# sentence does the model learn last? (We test on short passages that begin with a new sentence, whose entropy line is
-# a bit higher.)
+# Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. On a laptop the training
+# run takes one to three minutes, and your weights are saved in `language_model.safetensors`. We test on short passages
+# that begin with a new sentence, where the entropy line is a bit higher. **Predict before you run:** which kind of
+# sentence does the model learn last?
 
 # %%
 torch.manual_seed(0)
@@ -388,8 +388,8 @@ figures.training(watch)
 #
 # For two or three hundred steps the model learns almost nothing about repeated letters. Then their curve drops, and at
 # the same time one head begins to attend to the token that followed the previous occurrence of the current one
-# (dotted). A learning rate of 0.004 instead of 0.001 doesn't make this happen sooner, and in one run of four it then
-# happens too late for 1,200 steps.
+# (dotted). A learning rate of 0.004 instead of 0.001 doesn't make this happen sooner, and in one run of four it happens
+# too late for our 1,200 steps.
 
 # %% [markdown]
 # ### Exercise 12.4 `language_model_logits`
@@ -401,7 +401,7 @@ figures.training(watch)
 # - **Arguments:** `ids`, LongTensor `(B, 64)`, unseen passages that begin with a period.
 # - **Returns:** logits `(B, 64, V)`, floating point, on the CPU, without gradient.
 # - **Judged:** by the loss. You get full points within 0.10 nats of the entropy line of these passages, and partial
-#   points down to the best n-gram.
+#   points if you only beat the best n-gram.
 # - **Forbidden:** predicting a token from the token itself or from later ones. You get no points if the loss, summed
 #   over all tokens, is more than 20 nats below the line, or if logits change when later ids change.
 
@@ -433,8 +433,8 @@ check(language_model_logits)
 #
 # </details>
 #
-# Let's compare the probabilities of your model with those of the source, for example in the second half of a repeated
-# segment, and where a bracket may open or close.
+# Let's compare the probabilities of your model with those of the source, for example in the second copy of a segment,
+# and where a bracket may open or close.
 
 # %%
 explore.next_token(model)
@@ -478,8 +478,8 @@ check(generate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The model returns logits for every position, but you draw only from the last. If the text is longer than its
-# context, which ids may it read?
+# The model returns logits for every position, but you draw only from the last. If the text is longer than the model's
+# context, which ids may the model read?
 #
 # </details>
 #
@@ -505,7 +505,8 @@ print("".join(symbols[i] for i in written[0].tolist()))
 # two steps:
 #
 # - in the first, a head attends to **the previous token** and writes it into the residual stream of each position;
-# - in the second, a head searches for the position *whose previous token is my token*, and reads the token there.
+# - in the second, a head searches for the position *whose previous token is the current token*, and reads the token
+#   there.
 #
 # For example, at the last `q` of `|qtw|q` the second head finds position 2, whose previous token is `q`, and reads
 # `t`. The rule works even for a segment that is entirely new.
@@ -523,7 +524,7 @@ figures.grown_induction_head(model, watch)
 # %% [markdown]
 # Your strongest head attends to most of the framed cells, though less sharply, and the other head may take the rest.
 # The model learned this from predicting the next token alone. (Under *Going further* we test whether the model needs
-# it.)
+# this head.)
 
 # %% [markdown]
 # ## At work
@@ -535,10 +536,9 @@ figures.grown_induction_head(model, watch)
 figures.two_losses(or_finished(next_token_loss), published_loss)
 
 # %% [markdown]
-# With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
-# at 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, and you get no error. You can
-# still detect the bug, because even this loss is close to that of a unigram model (3.08), which uses no context at
-# all.
+# With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends at
+# 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, and you get no error. You can still
+# detect the bug, because this loss is only slightly lower than that of a unigram model (3.08), which uses no context.
 
 # %% [markdown]
 # ### Quiz 12.1
@@ -622,9 +622,9 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. You'll write the two models that were given above, the n-gram model and the induction head
-# with weights set by hand, and we'll measure what each component of the GPT contributes, and the effects of dropout,
-# of more compute and of real text.
+# What follows is optional. You'll write the two models given above, the n-gram model and the induction head set by
+# hand, and we'll measure what each component of the GPT contributes, and the effects of dropout, more compute and real
+# text.
 
 # %% [markdown]
 # ### Exercise 12.6 `ngram_loss`
@@ -708,8 +708,8 @@ figures.ladder()
 # residual is better than the worst run with one, so with one run of each model we might have drawn the opposite
 # conclusion.
 #
-# All of these models stay far above the line, because repeating a segment takes two attention layers in sequence, as
-# your GPT has them.
+# All of these models stay far above the line, because repeating a segment takes two attention layers in sequence, which
+# only your GPT has.
 
 # %% [markdown]
 # ### A loss below the line is a leak, not luck
@@ -736,9 +736,8 @@ figures.ablated_heads(model, watch)
 
 # %% [markdown]
 # Without this head your model copies much worse. The other head of its layer is the control, and in our runs copying
-# suffers far less without it. The first layer fits our explanation less well, because there both heads are needed, and
-# neither is a clean previous-token head, since at most about a fifth of the attention weight goes to the previous
-# token.
+# suffers far less without it. The first layer fits our explanation less well. Both of its heads are needed, but neither
+# is a clean previous-token head, since at most about a fifth of the attention weight goes to the previous token.
 
 # %% [markdown]
 # ### Dropout
@@ -756,9 +755,9 @@ figures.dropout()
 
 # %% [markdown]
 # Without dropout the model memorizes, so its loss on the training text is 1.28, well below the entropy line, but its
-# loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a nat. A larger p
-# slows the training down too much for 1,200 steps. On the full text our GPT comes within a few hundredths of the
-# line without dropout. No method could gain more, so we left dropout out.
+# loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a nat. A larger p slows
+# the training down too much for 1,200 steps. On the full text our GPT comes within a few hundredths of the line without
+# dropout. Dropout couldn't gain more than that, so we left it out.
 #
 # Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves a
 # matrix, which is a lot for a vocabulary of 50,000 tokens and little for ours.
@@ -823,9 +822,8 @@ check(induction_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# In the second layer the query holds the current token and the key holds the previous token. There is one trap,
-# because position 0 can attend only to itself, so it records its own token as its previous token. Use the key to
-# penalize position 0.
+# In the second layer the query holds the current token and the key holds the previous token. Position 0 is a trap,
+# because it can attend only to itself and records its own token as its previous token. Use the key to penalize it.
 #
 # </details>
 
@@ -835,7 +833,7 @@ figures.induction_from_weights(or_finished(induction_head))
 # %% [markdown]
 # ### Temperature
 #
-# Change the temperature, and watch how many of the generated sentences follow the rules of the language.
+# Change the temperature, and watch how many generated sentences follow the rules.
 
 # %%
 explore.writing(model, symbols)
@@ -865,19 +863,18 @@ print("the same tokens:", torch.equal(greedy, cached))
 # %% [markdown]
 # ### Loss against compute
 #
-# To measure how much compute the training took, we count three multiply-adds per parameter and token, one in the
-# forward pass and two in the backward pass. The figure shows three GPTs of different widths, trained by our recipe,
-# one run each.
+# To measure the compute of the training, we count three multiply-adds per parameter and token, one in the forward pass
+# and two in the backward pass. The figure shows three GPTs of different widths, trained by our recipe, one run each.
 
 # %%
 figures.compute(model, watch)
 
 # %% [markdown]
-# With 10 billion multiply-adds the narrowest model is best and the widest has barely begun, but at the end of the
-# runs the order is reversed. Kaplan et al. (2020) found on real text that the best loss for each budget follows a
-# straight line over seven orders of magnitude. However, in each of our runs the learning rate falls to zero at the
-# last step, so a point in the middle of a curve is not the best that its budget allows. Hoffmann et al. (2022)
-# corrected this, and found that smaller models, trained longer, do better than had been thought.
+# With 10 billion multiply-adds the narrowest model is best and the widest has barely begun, but at the end the order is
+# reversed. Kaplan et al. (2020) found on real text that the best loss for each budget follows a straight line over
+# seven orders of magnitude. However, in each of our runs the learning rate falls to zero at the last step, so a point
+# in the middle of a curve is not the best that its budget allows. Hoffmann et al. (2022) corrected the same flaw, and
+# found that smaller models, trained longer, do better than had been thought.
 
 # %% [markdown]
 # ### Real text
@@ -921,7 +918,7 @@ print(library.decode(sample[0].tolist()))
 # some things that our loop does without:
 #
 # - **Fused attention:** `F.scaled_dot_product_attention` computes what you wrote in lesson 7 without storing the
-#   weights. The blocks switch to it by `block.attention.fused = True`.
+#   weights. The blocks use it after `block.attention.fused = True`.
 # - **Mixed precision:** on a GPU the matrix products run in bfloat16 (float16 on older GPUs), which is faster. The
 #   weights and the optimizer stay in float32.
 # - **`torch.compile`:** on a GPU it merges the many small operations of a block into a few large ones.
@@ -932,8 +929,8 @@ print(library.decode(sample[0].tolist()))
 # - **Early stopping:** the run stops when the validation loss hasn't improved for four evaluations, and keeps the
 #   best weights.
 #
-# If you set `train_now = True`, your GPT is trained at full size where there is a GPU. On a CPU it has a quarter of
-# the parameters and trains for about ten minutes. Otherwise the cells below show a run of ours.
+# If you set `train_now = True`, your GPT is trained at full size where there is a GPU. On a CPU it has a quarter of the
+# parameters and trains for about ten minutes. If you leave it `False`, the cells below show a run of ours.
 
 # %% tags=["ungraded"]
 train_now = False
@@ -964,8 +961,8 @@ print(run.samples[-1])
 # | the learning rate of 0.001 | 20 initializations, with the layers created in five orders, all learn the repeated letters within 600 steps, and the six that were trained to the end finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it (up to 0.50) |
 # | RoPE or a learned table of positions | with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above the line, and the others 0.37 to 0.50 |
 # | verbs and closing brackets stay 0.2 above the line | 0.14 to 0.25 in six runs |
-# | without the induction head | repeated letters 2.8 to 3.0 nats above the line in six runs |
-# | without the other head of its layer | 0.07 to 0.5 in the six runs |
+# | without the induction head | repeated letters 2.8 to 3.1 nats above the line in eight runs |
+# | without the other head of its layer | 0.07 to 0.5 in the eight runs |
 # | the best n-gram | 0.86 above the line with the best of three $\alpha$, chosen on the test text; 0.82 with the smoothing of Witten and Bell |
 # | the entropy line | 1.41 for long texts; 1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check |
 

@@ -37,7 +37,7 @@ def cases_ngram_loss(draw):
         case(5, 7, 1.0, M=9, part=UNSEEN, note="order 5, an alpha of 1"),
         case(2, 9, 2.0, part="a large alpha", note="order 2, an alpha of 2"),
         Case(lists, view="whole_contexts_only", part="lists of ids", note="order 3, ids of one and two digits"),
-        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="5 of 9 tokens occur"),
+        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="only 5 of 9 tokens in train"),
     ]
 
 
@@ -358,7 +358,7 @@ gpt = Exercise(
     norm_after_every_block: the final layer norm is applied after every block
         x = block(x, mask) -> x = self.norm(block(x, mask))
         self.unembed(self.norm(x)) -> self.unembed(x)
-        Where does the contract place `norm`? A pre-norm block adds to what it was given.
+        Where does the text of the exercise place `norm`? A pre-norm block adds to what it was given.
     not_even_itself: no position may attend to itself
         causal_mask(ids.shape[1]) -> torch.ones(ids.shape[1], ids.shape[1]).tril(-1).bool()
         The token at a position is known there. Print the mask: what does its first row let through?
@@ -367,7 +367,7 @@ gpt = Exercise(
         In training every position predicts its next token. How many of them should have logits?
     words_scaled: the token vectors are multiplied by the square root of the width
         x = self.tokens(ids) -> x = self.tokens(ids) * self.tokens.embedding_dim**0.5
-        The paper does this, and its embeddings start smaller. What does the contract of this exercise say?
+        The paper does this, and its embeddings start smaller. What does the text of this exercise say?
     block_size_not_kept: block_size is not kept as an attribute
         self.block_size = block_size -> self.context = block_size
         Code that generates text has to know how many tokens the model can read.
@@ -433,7 +433,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0, weights={DRAWN:
         Only the model's input is cropped. The result contains all ids.
     always_the_likeliest: greedy, the most likely token instead of a random one
         torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)
-        The contract asks for a random draw from the softmax. Which function draws?
+        The text asks for a random draw from the softmax. Which function draws?
     generator_not_used: the generator is not used for every draw
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.
@@ -541,9 +541,9 @@ def cases_induction_head(draw):
         case(9, 14),
         case(12, 20),
         case(6, 8, part="a short text"),
-        case(16, 11, part="more words than places"),
+        case(16, 11, part="a vocabulary larger than max_len"),
         case(12, 200, part="a long text"),
-        case(200, 200, part="a long text of many words, and one word again and again"),
+        case(200, 200, part="a long text of many tokens, and one token again and again"),
         case(31, 64, part="the size of the lesson's language"),
     ]
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13. A real network in your own blocks
 #
-# **Goal:** load a network that people use every day into your encoder, look into its 72 heads, and find out by
-# experiment what an attention map can tell you and what it can't.
+# **In this lesson** you'll load a network that people use every day into your encoder, look into its 72 heads, and find
+# out by experiment what an attention map can tell you and what it can't.
 #
 # **Core:** about 95 minutes, including the capstone. If you want a break, take it after exercise 13.3.
 
@@ -23,7 +23,7 @@ from helpers.lessons.real_model import network as real_network
 transformer_map("13_real_model")
 
 # %% [markdown]
-# **all-MiniLM-L6-v2** was trained on about a billion pairs of real sentences, and it turns sentences into vectors for
+# **all-MiniLM-L6-v2** was trained on about a billion pairs of real sentences, and turns sentences into vectors for
 # search. It's a small **BERT**, that is, an encoder like yours, with six blocks of twelve heads and width 384.
 
 # %% [markdown]
@@ -46,8 +46,8 @@ transformer_map("13_real_model")
 # %% [markdown]
 # ## From their names to yours
 #
-# A trained network is a file of named tensors. The next cell looks for it on your computer, then on the Hugging Face
-# hub (91 MB). If it finds neither, we use a small random network.
+# A trained network is a file of named tensors. The next cell looks for ours on your computer, then on the Hugging Face
+# hub (91 MB). If it finds no file, we use a small random network.
 
 # %%
 weights = pretrained.state_dict()  # BERT's names -> tensors
@@ -125,9 +125,9 @@ check(rename_weights)
 #
 # </details>
 #
-# Now we load the tensors into an encoder with BERT's activation, the exact GELU (a smooth relative of ReLU), and
-# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the classes `FeedForward`, `EncoderBlock` and
-# `Encoder` of lesson 9, with its imports of `nn` and `MultiHeadAttention`, into a new cell here.)
+# Now we load the tensors into an encoder with BERT's activation, the exact GELU (a smooth relative of ReLU), and BERT's
+# ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the classes `FeedForward`, `EncoderBlock` and `Encoder` of
+# lesson 9, with its imports of `nn` and `MultiHeadAttention`, into a new cell.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -238,7 +238,7 @@ print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, 
 # %% [markdown]
 # ## Where attention rests
 #
-# How much attention do words give to the first token, `[CLS]`, which isn't a word at all?
+# How much attention do words give to the first token, `[CLS]`, which isn't a word?
 
 # %%
 texts = [
@@ -267,9 +267,9 @@ for token, value, weight in zip(
     print(f"{token:<8}value of length {value.norm():.2f}, weight from visits {weight:.2f}")
 
 # %% [markdown]
-# *visits* gives `[CLS]` almost half of its attention, but the value there is seven to eight times shorter than those
-# of the words. In the 27 heads that give `[CLS]` more than 0.6 on average (over the first eight sentences of the
-# explorer below), its value is a thirtieth as long (median), so this large weight does almost nothing. **Always read
+# *visits* gives `[CLS]` almost half of its attention, but the value there is seven to eight times shorter than those of
+# the words. In the 27 heads that give `[CLS]` more than 0.6 on average (over the first eight sentences of the explorer
+# below), its value is a thirtieth as long as a word's (median), so this large weight does almost nothing. **Always read
 # weights together with values.**
 #
 # For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
@@ -360,9 +360,9 @@ for query in range(3):
             print(f"{words[query]} → {words[key]}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# One head comes close to the first two weights of the table, as if subjects attended to their verbs and verbs to
-# their objects. However, a rival explanation fits just as well, namely that the head attends to the next token. So we
-# need sentences in which the verb is *not* the next token.
+# One head (layer 1, head 8) comes close to the first two weights of the table, as if subjects attended to their verbs
+# and verbs to their objects. However, a rival explanation fits just as well, namely that the head attends to the next
+# token. So we need sentences in which the verb is *not* the next token.
 #
 # **Predict before you run:** in the three sentences below, where will the first word attend?
 
@@ -374,18 +374,18 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
 
 # %% [markdown]
 # **The head attends to the next token, whatever it is.** For example, *jane* attends to *quickly*, and in the passive
-# *africa* attends to *is*. Over the first eight sentences of the explorer the next token is the first choice of 38 of
-# 39 words.
+# *africa* attends to *is*. In the first eight sentences of the explorer the next token is the first choice of 38 of 39
+# words.
 #
-# There is a second trap, because for every ordered pair of words above, even for *jane → africa*, some head has a
-# weight above 0.82. So **a head that you found by searching must be tested on sentences that you didn't search.**
+# There is a second trap. For every ordered pair of words in *jane visits africa*, even for *jane → africa*, some head
+# has a weight above 0.82. So **a head that you found by searching must be tested on sentences that you didn't search.**
 
 # %% [markdown]
-# ## Q and you, K and others: a claim and its rival
+# ## A claim and its rival
 #
-# If you are the query Q and other people are keys K, how you relate to them depends on the context, since your boss
-# at work may be your pupil at tennis. A Markov chain (lesson 3) can't express this, because it has one number $P(K
-# \mid Q)$ for each pair. Can layer 3, head 1, the *pronoun head*?
+# If you are the query Q and other people are keys K, how you relate to them depends on the context, since your boss at
+# work may be your pupil at tennis. A Markov chain (lesson 3) can't express this, because it has one number $P(K \mid
+# Q)$ for each pair. Can layer 3, head 1, which we'll call the *pronoun head*?
 
 # %%
 for last in ("tired", "wide"):
@@ -549,8 +549,8 @@ print(f"{sentences[0]} · {sentences[1]}: {vectors[0] @ vectors[1]:.3f}")
 print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 
 # %% [markdown]
-# The first two sentences share no word and still have a cosine of 0.543, because they mean similar things. With the
-# third sentence it's close to zero.
+# The first two sentences share no word and still have a cosine of 0.543, because they mean similar things. Between the
+# first and the third it's close to zero.
 
 # %% [markdown]
 # ## A search engine that knows meanings
@@ -624,7 +624,7 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
 # This code combines two real bugs, one of [LightRAG](https://github.com/HKUDS/LightRAG/pull/3675) and one of
-# [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21), both fixed since then.
+# [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21), both since fixed.
 #
 # ```python
 # def buggy_sentence_vectors(encode, ids, pad_id):
@@ -632,7 +632,7 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
 #     return x.mean(dim=1)  # (B, D)
 # ```
 #
-# In a batch, each vector depends on how long the other sentences are. Find the two causes, and fix both of them.
+# In a batch, each vector depends on how long the other sentences are. Find the two causes, and fix both.
 #
 # - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean and
 #   broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each sentence has at
@@ -673,7 +673,7 @@ check(fixed_sentence_vectors)
 # %% [markdown]
 # ## At work
 #
-# To see what this bug costs, let's ask our question in a batch that contains a long sentence.
+# To see what this bug costs, let's ask our question in a batch with a long sentence.
 
 
 # %%
@@ -699,9 +699,9 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, the question is mostly padding, and the cosine with the correct vector is only 0.32. Nothing seems
-# broken, because the best title is still the best. Only the scores of wrong titles give the bug away, because all
-# vectors now contain the same padding.
+# With the bug, the question's vector is mostly padding, and its cosine with the correct vector is only 0.32. Nothing
+# seems broken, because the best title is still the best. Only the high scores of wrong titles give the bug away,
+# because all vectors now contain the same padding.
 
 # %% [markdown]
 # ### Quiz 13.1
@@ -750,9 +750,9 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 25 minutes, half a page.* The capstone of the course is **one open question about one
 # head.**
 #
-# Choose a head that we haven't discussed, say in one sentence what you think it does, and name as its rival a simpler
-# rule that fits the same maps. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and
-# `change_without`. Report
+# Choose a head that we haven't discussed, say in one sentence what you think it does, and name a rival, a simpler rule
+# that fits the same maps. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and `change_without`.
+# Report
 #
 # - your claim, its rival, and where the claim came from;
 # - at least four new sentences on which the two disagree, with the weights;
@@ -813,7 +813,7 @@ progress()
 # ### The pronoun head in the passive
 #
 # Let's turn the first sentence into the passive, *the street was not crossed by the animal because it was too tired*.
-# The antecedent is still the animal, but the first noun is now the street. Which of the two will get more weight?
+# The antecedent is still the animal, but the first noun is now the street. Which will get more weight?
 
 # %%
 attention, words = among_words("the street was not crossed by the animal because it was too tired")
@@ -826,7 +826,7 @@ print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words
 # ### Is there a threshold for a good answer?
 #
 # Try other questions in our search engine, including your own. Two questions of the slider have no good answer among
-# the titles. Which ones are they, and how could a program notice?
+# the titles. Which are they, and how could a program notice?
 
 # %%
 explore.titles()
@@ -841,7 +841,7 @@ explore.titles()
 #
 # After weights, values and ablation, we can ask how strongly the vector of *jane* reacts to a small change of each
 # input. Lesson 9's `token_influence` computes this from derivatives. To save time we differentiate 24 random
-# projections of the output instead of all channels.
+# projections of the output, not all channels.
 
 # %%
 mix = torch.randn(width, 24, generator=torch.Generator().manual_seed(0))  # (D, 24)
@@ -852,10 +852,10 @@ figures.weight_and_influence()
 
 # %% [markdown]
 # In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself
-# (the residual connection carries the old vector around attention), then to `[CLS]`, and only by about 0.1 to
-# *visits*. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`,
-# so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from 0.39
-# to 0.16, while that of *visits* stays about the same.
+# (the residual connection carries the old vector around attention), then to `[CLS]`, and only by about 0.1 to *visits*.
+# But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`, so even a
+# small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from about 0.4 to
+# 0.16, while that of *visits* stays about the same.
 #
 # ### How far does context move a word?
 #
@@ -874,8 +874,8 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
 
 # %% [markdown]
 # In the embeddings the vectors differ only by position. In the last layer the two banks with money are more similar
-# than river and money. The order is right, but the differences are small, so we could only guess a threshold for a
-# significant change.
+# than river and money. The order is right, but the differences are small, so any threshold for a change of meaning
+# would be a guess.
 #
 # ### How much do BERT's two settings matter?
 #
@@ -893,8 +893,8 @@ print(f"eps 1e-5: {(top_with(eps=1e-5) - exact).abs().max():.5f}")
 print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tanh')) - exact).abs().max():.5f}")
 
 # %% [markdown]
-# The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such mistakes survive
-# in released code until someone compares outputs to five decimal places.
+# The vectors' largest entry is 5.7, so you wouldn't notice either difference in a search result. That's why such
+# mistakes survive in released code until someone compares outputs to five decimal places.
 #
 # ### How much does the head with *jane → visits* matter?
 #
@@ -911,14 +911,14 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
     print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
 
 # %% [markdown]
-# Although its weight was so large, little changes when we remove this head, while the two heads of the last layer
-# matter thirty times more. Now we repeat this for every head and sort them by the change.
+# Although its weight was so large, little changes without this head, while the two heads of the last layer matter
+# thirty times more. Now we repeat this for every head and sort by the change.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
-# The head with *jane → visits* has rank 12 here, and a lower one in most other sentences (see the table below). In a
+# The head with *jane → visits* has rank 12 here, and comes later in most other sentences (see the table below). In a
 # search you'd notice even less, because without this head the cosine of *jane visits africa* and *a woman travels to
 # kenya* falls by only 0.001.
 #
@@ -944,10 +944,10 @@ figures.blended()
 # ### Other layouts
 #
 # GPT-2's block is your `EncoderBlock` with `norm_first=True`, a causal mask and the approximate GELU, but its file
-# keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to
-# transpose, Python complains about the two layers of the feed-forward network, which aren't square. The other
-# matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
-# outputs reveals it. In lesson 14 we load a file in the layout that most of today's models use.
+# keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to transpose,
+# Python complains about the two layers of the feed-forward network, which aren't square. The other matrices are square
+# once they are split, so they load without an error, and only a comparison of outputs reveals the mistake. Lesson 14
+# loads a file in the layout that most of today's models use.
 #
 # ### How stable are these numbers?
 #

@@ -182,7 +182,7 @@ def cases_strongest_head(draw):
         case(3, 5, 4, same=True, part="a word that attends to itself"),
         case(1, 4, 3, part="one layer"),
         case(4, 1, 3, part="one head"),
-        case(3, 5, 4, part=VIEW, via="on_views", note="a view: heads stood before layers"),
+        case(3, 5, 4, part=VIEW, via="on_views", note="a view of a tensor with heads before layers"),
         case(3, 5, 4, dtype=torch.float64, part=DTYPE),
     ]
 
@@ -193,7 +193,7 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
         Rows are queries, columns are keys. Which axis is which?
     layer_and_head_exchanged: head and layer are exchanged in the result
         return layer, head, -> return head, layer,
-        In which order does the contract list them?
+        In which order does the text list them?
     counted_from_one: layers and heads counted from 1
         return layer, head, -> return layer + 1, head + 1,
         The lesson counts from 0.
@@ -362,7 +362,7 @@ search = Exercise("search", cases_search).with_mistakes("""
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?
     score_first: value and score are exchanged in each pair
         (values[i], score) -> (score, values[i])
-        In which order does the contract list value and score?
+        In which order does the text list value and score?
 """)
 
 
@@ -377,7 +377,7 @@ def cases_fixed_sentence_vectors(draw):
     return [
         case(5, 2, 3, note="sentences of 5, 2 and 3 tokens"),
         case(1, 5, 4, note="sentences of 1, 5 and 4 tokens"),
-        case(4, 2, 5, pad_id=7, part="another pad_id", note="padding has the id 7, and 0 is a word"),
+        case(4, 2, 5, pad_id=7, part="another pad_id", note="a pad_id of 7, while 0 is a word"),
         case(4, T=6, part=BATCH_OF_ONE, note="one sentence of 4 tokens, padded to 6"),
         case(3, 3, T=5, part="every sentence padded equally", note="two sentences of 3 tokens, padded to 5"),
         case(4, 4, 4, part="nothing padded", note="three sentences of 4 tokens"),

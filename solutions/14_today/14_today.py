@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 14. From 2017 to today: the block of Llama, Mistral and Qwen
 #
-# **Goal:** turn the block of lesson 9 into the block of today's open models, and then fine-tune a trained network by
-# learning only a few percent of its parameters.
+# **In this lesson** you'll turn the block of lesson 9 into the block of today's open models, and then fine-tune a
+# trained network by learning a few thousand new parameters.
 #
 # **Core:** about 90 minutes. A good time for a break is in the middle, when your block is complete.
 
@@ -413,8 +413,8 @@ count = sum(p.numel() for p in block.parameters())
 print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 4096:,} parameters")
 
 # %% [markdown]
-# With 8,030,261,248 parameters, that's the *8B* in the name, and four fifths of each block are its feed-forward
-# network. (Under *Going further* we measure what each change contributes.)
+# These 8,030,261,248 parameters are the *8B* in the name, and four fifths of each block are its feed-forward network.
+# (Under *Going further* we measure what each change contributes.)
 
 # %% [markdown]
 # ## A good place to stop
@@ -646,7 +646,7 @@ check(quiz_2=quiz_2)
 #   passes.
 # - If you mix up the two layouts of RoPE, interleaved and half-split, you don't get an error.
 # - Grouped-query attention shrinks the KV cache by the same factor at every length.
-# - LoRA learns a low-rank difference to a frozen matrix, which you can remove again.
+# - LoRA learns a low-rank difference to a frozen matrix, and you can remove the difference again.
 #
 # **Looking back.** The course began with a sentence that was split at its spaces. Since then you have written every
 # step between a word and a trained Transformer. You trained a translator and a language model, loaded a network that
@@ -660,8 +660,8 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here we limit the size of the cache with a sliding window, you learn to split text into tokens, and at the end we
-# load a small model in the layout of published ones and let it write.
+# Here we limit the size of the cache with a sliding window and split text into tokens, and at the end we load a small
+# model in the layout of published ones and let it write.
 #
 # ### Which of the six changes does the work?
 #
@@ -673,12 +673,12 @@ progress()
 figures.six_changes()
 
 # %% [markdown]
-# In this short training run RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all
-# six together reach 0.53. The other five changes make no more difference than another seed does, although RMSNorm and
-# a single head of keys and values end a little higher on average, by about a third of what RoPE gains. Current models
-# use all six nevertheless, because some of them make the model cheaper at nearly the same quality, pre-norm is meant
-# for deep stacks, and the gain of the gate was measured in far larger networks. Our experiment tells us only about
-# small, briefly trained models.
+# In these short training runs RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all
+# six together reach 0.53. The other five changes make no more difference than another seed does, although RMSNorm and a
+# single head of keys and values end a little higher on average, by about a third of what RoPE gains. Current models use
+# all six nevertheless, because some of them make the model cheaper at nearly the same quality, pre-norm is meant for
+# deep stacks, and the gain of the gate was measured in far larger networks. Our experiment tells us only about small,
+# briefly trained models.
 
 # %% [markdown]
 # ### How much does the mean matter?
@@ -739,7 +739,7 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own position included,
     sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
     """
     ### BEGIN SOLUTION
@@ -822,7 +822,7 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 # To load an interleaved file into half-split code, you have to reorder the rows of $W_Q$ and $W_K$ once.
 #
 # **On paper:** In the interleaved layout the query channels of a head are rows $0, 1, 2, 3$ of $W_Q$. In which order
-# must they be so that half-split code pairs the same two, and in which one for width $6$?
+# must they be so that half-split code forms the same pairs, and in which one for width $6$?
 #
 # <details><summary>Answer</summary>
 #
@@ -904,8 +904,8 @@ figures.three_scores(meant, moved, forgotten)
 #
 # ### The names in a published file
 #
-# `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack, with a block
-# of your choice. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in such a file are these:
+# `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack, with a block of
+# your choice. It has `tokens`, `blocks`, a last `norm` and `unembed`. A published file has these names:
 #
 # | in the file, after `model.layers.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -1134,8 +1134,7 @@ print(found.continued(model, prompt, 60, temperature=0.8, seed=1))
 #
 # ### Does it need its first token?
 #
-# A window hides the first token, and a sink brings it back. We measured this on unseen passages, from position 16
-# on.
+# A window hides the first token, and a sink brings it back. We measured both on unseen passages, from position 16 on.
 #
 # | what a query attends to | nats per token |
 # |---|---|
@@ -1146,9 +1145,9 @@ print(found.continued(model, prompt, 60, temperature=0.8, seed=1))
 # | as many, without sinks: the last 17 | 3.056 |
 # | the last 20 | 3.047 |
 #
-# Our model doesn't break down, because the window costs only 0.02 nats. Of this cost, four sinks give back a
-# twentieth, whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the
-# breakdown in far larger models and longer texts.
+# Our model doesn't break down, and the window costs only 0.02 nats. Of this cost, four sinks give back a twentieth,
+# whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the breakdown in
+# far larger models and longer texts.
 #
 # ### How stable are these numbers?
 #

@@ -474,7 +474,7 @@ def cases_rename_llama(draw):
     return [
         case(2, 4, 6),
         case(1, 6, 5, note="a file of one layer"),
-        case(2, 4, 7, tied=True, part="a file without lm_head"),
+        case(2, 4, 7, tied=True, part="a file without lm_head", note="a file of 2 layers without lm_head"),
         case(12, 2, 3, part="more than ten layers"),
         case(2, 4, 6, more=True, part="other entries in the file"),
         case(2, 4, 6, dtype=FLOAT64, part=DTYPE),
@@ -611,7 +611,7 @@ def cases_train_bpe(draw):
         case(in_letters(draw, "CAB CAB CABD EAB EABF GH GHGH AB"), 9),
         case(in_letters(draw, "AB CD EF GH BA DC"), 4, part=TIES),
         case(in_letters(draw, "AB AB CD CD EA EA"), 5, part=TIES),
-        case(in_letters(draw, "AAAA BCB BCB", letters), 2, part=OVERLAP, note="AAAA and two BCB"),
+        case(in_letters(draw, "AAAA BCB BCB", letters), 2, part=OVERLAP),
         case(in_letters(draw, "AAAAAAA AAA BB"), 4, part=OVERLAP),
         case(in_letters(draw, "AB AB AB\nAB\tC  C   C\n\nAB"), 7, part=SPACES),
         case(in_letters(draw, "XY XY AB BC AB BC AB BC CD"), 12, part=SPACES),
@@ -696,8 +696,8 @@ def cases_encode_bpe(draw):
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
         # The white space ends in the same byte as a letter of the training text, so a merge could cross the boundary.
-        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=WIDE_SPACES, note="a no-break space, of two bytes, before B"),
-        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=WIDE_SPACES, note="a wide space, of three bytes, before B"),
+        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=WIDE_SPACES, note="a no-break space, of two bytes, between two letters"),
+        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=WIDE_SPACES, note="a wide space, of three bytes, between two letters"),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋 XY"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),

@@ -80,8 +80,8 @@ def test_attention_weights_of_the_translators_heads():
 
 def test_figures_state_their_numbers():
     assert "1 head 0.51" in figures.two_questions({"1 head": 0.51}).alt
-    cut = figures.cut(torch.arange(12.0).view(2, 6), 2).alt
-    assert "head 0 rows [[0, 1, 2], [6, 7, 8]]" in cut and "head 0 rows [[0, 1, 2], [3, 4, 5]]" in cut
+    split = figures.split_into_heads(torch.arange(12.0).view(2, 6), 2).alt
+    assert "head 0 rows [[0, 1, 2], [6, 7, 8]]" in split and "head 0 rows [[0, 1, 2], [3, 4, 5]]" in split
     assert "weights (3, 4, 5, 5)" in figures.shapes(3, 5, 64, 4).alt
     assert "parameters 1,050,624" in pictures_of(explore.budget)(8, 512).alt
 
@@ -175,7 +175,7 @@ def test_rotations_hardly_change_heads_that_were_trained_without_them():
         torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1.5
     )  # queries and keys of a usual length
     assert "measure 0.0" not in figures.by_distance(*control, "one", "other").alt
-    says("without them its first heads have tiny scores")
+    says("without them the heads of block 0 have tiny scores")
     assert largest_score(mha, bare) < 0.1 < 1 < largest_score(mha, figures.embedded(figures.SENTENCES[0]))
 
 
@@ -209,7 +209,7 @@ def fitted(heads, seed, generator):
 
 
 def test_the_fixed_heads_fit_eight_tokens_and_seven():
-    says("There's no leak.", "nothing is left unexplained, neither on eight tokens nor on seven.")
+    says("There's no leak.", "nothing is left unexplained, on eight tokens or on seven.")
     assert max(fitted(blocks.fixed_heads, 0, torch.Generator().manual_seed(0))) < 0.02
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from helpers import blocks, corpus, translator
 from helpers.blocks import add_positions, apply_rope, sinusoidal_positions
-from helpers.lessons.position import explore, figures
+from helpers.lessons.position import experiments, explore, figures
 from helpers.translator import evaluation
 from helpers.translator.stage import attempt
 from helpers.translator.trained import greedy
@@ -184,3 +184,9 @@ def test_only_positions_tell_who_visits_whom():
     for place in (0, 5, 10):
         lines = french(add_positions=lambda x, table, place=place: x + table[place])
         assert all(len(line.split()) == translator.MAX_LEN - 1 for line in lines)
+
+
+@pytest.mark.parametrize("rows", [lambda pe: pe[:, 0], lambda pe: pe.squeeze()])
+def test_every_accepted_layer_is_shown_with_the_positions_of_its_tokens(capsys, rows):
+    experiments.added_positions(lambda x, pe: x + rows(pe[: x.size(1)]))
+    assert capsys.readouterr().out.count("its tokens get the positions 0 1 2") == 2

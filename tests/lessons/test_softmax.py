@@ -179,7 +179,7 @@ lesson_says = functools.partial(says, "06_softmax")
 
 
 def test_the_entropy_rises_fastest_at_the_stated_temperature():
-    lesson_says("On this logarithmic axis, the entropy rises fastest near it, at a temperature of 3.6.")
+    lesson_says("On this logarithmic axis, the entropy rises fastest near that line, at a temperature of 3.6.")
     hot = torch.logspace(-1, 3, 4001, dtype=torch.float64)
     entropy = blocks.entropy(torch.softmax(SCORES_IS / hot[:, None], dim=-1))
     slope = (entropy[2:] - entropy[:-2]) / (hot[2:] / hot[:-2]).log()

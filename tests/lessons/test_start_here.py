@@ -122,7 +122,7 @@ def test_explorers_redraw_when_a_control_moves(monkeypatch):
 def test_the_bug_and_its_fix_are_shown_side_by_side(capsys):
     figures.compare_columns(lesson.swap_last_two)
     assert capsys.readouterr().out.splitlines() == [
-        "published columns: 10 21,  11 30,  20 31",
+        "Informer  columns: 10 21,  11 30,  20 31",
         "yours     columns: 10 11,  20 21,  30 31",
     ]
 
@@ -142,7 +142,7 @@ def test_view_and_transpose_agree_only_for_a_single_row_or_column():
 def test_one_vector_fails_on_long_sentences_and_attention_does_not():
     says(
         "With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean",
-        "never falls below 97%. (The thin lines are three training runs each.)",
+        "never falls below 97%. (The thin lines show three training runs of each translator.)",
         "| one vector | 100, 99, 98.5 | 71, 75.5, 77.5 | 9.5, 7, 8.5 |",
         "| attention | 100, 100, 100 | 100, 99.5, 99 | 99.5, 97.5, 96.5 |",
         "169,826",
@@ -165,8 +165,8 @@ def test_both_paths_take_as_long_as_the_text_says():
         "takes about 20 hours",
         "| core | 0 to 14 | 20 |",
         "| attention only | 0, 1, and 3 to 8 | 8 |",
-        "in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in",
-        "lesson 3 from exercise 3.4 to exercise 3.5.",
+        "in lesson 1 the sections *Similar words get similar vectors* through *Words that are not in the vocabulary*,",
+        "and in lesson 3 everything from exercise 3.4 through exercise 3.5.",
     )
     assert abs(sum(lesson.minutes for lesson in course().lessons) - 20 * 60) < 30
     ends = {
@@ -223,7 +223,7 @@ def test_bool_tensors_have_a_sum_and_no_mean():
 
 
 def test_every_later_part_but_the_induction_figure_has_a_stand_in(capsys):
-    says("Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it")
+    says("Where a later part of the lesson needs an answer that you don't have, we use the course's own version,")
 
     def swap_last_two(x):
         raise NotImplementedError

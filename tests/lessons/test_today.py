@@ -234,7 +234,11 @@ def test_parameter_counts_of_published_models():
     assert counts(32, 32, 11008, 32000) == 6_738_415_616  # Llama 2, 7B
     share = 3 * 4096 * 14336 / 218_112_000
     assert share == pytest.approx(0.8, abs=0.01)
-    says(LESSON, "With 8,030,261,248 parameters", "four fifths of each block are its feed-forward network")
+    says(
+        LESSON,
+        "These 8,030,261,248 parameters are the *8B* in the name",
+        "four fifths of each block are its feed-forward network",
+    )
     assert 218_112_000 / (2 * 4096 * 1024) == pytest.approx(26, abs=0.5)
 
 

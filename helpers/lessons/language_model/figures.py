@@ -35,8 +35,8 @@ EXAMPLE = "|qtwz|qtwz."  # the text of the figures about induction heads
 
 def _entropy_line(ax, value: float) -> None:
     ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
-    style = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
-    ax.text(0.995, value, f"entropy line {value:.2f}", **style)
+    style = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 10}
+    ax.annotate(f"entropy line {value:.2f}", (0.995, value), xycoords=ax.get_yaxis_transform(), **style)
 
 
 def one_text() -> Picture:
@@ -198,7 +198,7 @@ def induction_from_weights(answer) -> Picture:
     right = sum(symbols[predicted[t]] == EXAMPLE[t + 1] for t in range(5, 9))
     words = ", ".join(f"after {EXAMPLE[: t + 1]} they predict {symbols[predicted[t]]}" for t in range(5, 9))
     figure = _two_heads(*weights)
-    figure.suptitle(f"{right} of the four repeated letters are predicted correctly", fontsize=11)
+    figure.suptitle(f"{right} of 4 repeated letters are predicted correctly", fontsize=11)
     return Picture(figure, f"Attention of two layers that were set by hand, over {EXAMPLE}: {words}.", caption)
 
 
@@ -270,12 +270,12 @@ def dropout() -> Picture:
         ax.bar(centers, means, width=0.36, color=color, label=label)
         for x, value, runs in zip(centers, means, DROPOUT["rates"].values(), strict=True):
             ax.plot([x] * len(runs[kind]), runs[kind], "o", ms=4, color="white", mec=BLACK, mew=0.8)
-            ax.text(x, max(runs[kind]) + 0.03, f"{value:.2f}", ha="center", fontsize=10)
+            ax.text(x, 0.08, f"{value:.2f}", ha="center", fontsize=10, color="white")
         rates = ", ".join(f"{value:.2f} at {p}" for p, value in zip(DROPOUT["rates"], means, strict=True))
         described.append(f"{label}: {rates}")
     _entropy_line(ax, DROPOUT["line"])
     ax.set_xticks(range(len(DROPOUT["rates"])), list(DROPOUT["rates"]))
-    ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(0, 2.2), xlim=(-0.5, 3.0))
+    ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(0, 2.2), xlim=(-0.5, 3.1))
     figure.legend(frameon=False, fontsize=10, loc="outside upper left", ncols=2)
     alt = f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(described)}."
     return Picture(figure, alt, "Figure 12.10. Dropout on a training text of 20,000 tokens. Dots: single runs.")
@@ -316,7 +316,7 @@ def compute(model, watch) -> Picture:
         ax.legend(frameon=False, fontsize=10, loc="lower left")
     best = min(counted().values()) - corpus.entropy_rate()
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
-    ax.text(0.99, best * 1.03, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
+    ax.text(0.99, best * 1.06, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
     ax.set(xscale="log", yscale="log", xlabel="billion multiply-adds", ylabel="nats above the entropy line")
     name_ticks(ax, y=(0.02, 0.05, 0.1, 0.2, 0.5, 1, 2))
     ax.set_ylim(None, 3.0)  # room for the names

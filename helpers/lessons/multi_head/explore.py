@@ -39,8 +39,8 @@ def budget():
         details = named(numbers, numbers.values(), ",")
         alt = f"With {heads} heads and {tokens} tokens: {details}. With more heads the first two stay the same, the "
         alt += "attention weights grow with the heads, and a head gets narrower."
-        caption = "Figure 8.5. More heads need the same parameters and products, more attention weights, and are "
-        caption += "narrower."
+        caption = "Figure 8.5. More heads need the same parameters and products but more attention weights, and each "
+        caption += "is narrower."
         return Picture(figure, alt, caption)
 
     tokens = choice("tokens", [2**i for i in range(4, 14)], 512)

@@ -98,7 +98,7 @@ def two_questions(fractions: dict[str, float]) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def cut(x: torch.Tensor, num_heads: int) -> Picture:
+def split_into_heads(x: torch.Tensor, num_heads: int) -> Picture:
     """Tokens (T, D), the heads that split_heads makes of them, and what a view alone would make, colored by token."""
     T, D = x.shape
     width = D // num_heads
@@ -285,7 +285,7 @@ def weights_by_distance() -> Picture:
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
     alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(details) + "."
-    caption = "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide."
+    caption = "Figure 8.10. With positions, heads attend forward or backward. Without them the curves almost coincide."
     return Picture(figure, alt, caption)
 
 
@@ -334,10 +334,11 @@ def importance_against_damage(head_importance) -> Picture:
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
             details.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
-    ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
+    ax.set(yscale="log", ylim=(1e-4, 0.3), xlabel="head_importance on 40 sentences")
+    ax.set(ylabel="nats per word without the head")
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
-    caption = "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head."
+    caption = "Figure 8.12. The size of a head's output doesn't tell you how much the model needs the head."
     return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(details)}.", caption)
 
 

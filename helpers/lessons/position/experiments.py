@@ -19,7 +19,8 @@ def equivariance_errors(equivariance_error, mix, add_positions, x, table, perm):
 @answered
 def added_positions(layer):
     """The position that layer(x, pe) adds to each token of two sentences."""
-    added = layer(torch.zeros(2, 3, 1), torch.arange(4.0)[:, None, None])[..., 0]  # (2, 3)
+    pe = torch.arange(4.0)[:, None, None].expand(4, 1, 2)  # width 2, because some right answers squeeze away width 1
+    added = layer(torch.zeros(2, 3, 2), pe)[..., 0]  # (2, 3)
     for sentence, positions in enumerate(added.int().tolist()):
         print(f"sentence {sentence}: its tokens get the positions", *positions)
 

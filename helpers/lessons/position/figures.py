@@ -41,10 +41,9 @@ def counting() -> Picture:
     bits = (positions[:, None] >> np.arange(4)) & 1
     sines = complex_pairs(positions, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
-    steps = ["every 1", "every 2", "every 4", "every 8"]
-    heatmap(axes[0], bits, columns=steps, cmap="Greys", vmin=0, vmax=1.6, digits=0)
+    heatmap(axes[0], bits, columns=["1", "2", "4", "8"], cmap="Greys", vmin=0, vmax=1.6, digits=0)
     heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
-    axes[0].set(title="binary digits", xlabel="flips after so many steps", ylabel="position")
+    axes[0].set(title="binary digits", xlabel="steps between two flips", ylabel="position")
     axes[1].set(title="sines of the first four pairs, D = 16", xlabel="steps in one cycle")
     alt = "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, "
     alt += "4 and 8. Right, four sines that repeat after 6, 20, 63 and 199 steps: the same fast-to-slow pattern "

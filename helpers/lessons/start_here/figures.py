@@ -246,7 +246,7 @@ def row_times_jacobian() -> Picture:
 
 @answered
 def compare_columns(swap_last_two) -> None:
-    """Print the columns of a table of three tokens after the published view and after the learner's function."""
+    """Print the columns of a table of three tokens after the view of Informer and after the learner's function."""
     tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
-    for name, table in (("published", tokens.view(2, 3)), ("yours", swap_last_two(tokens))):
+    for name, table in (("Informer", tokens.view(2, 3)), ("yours", swap_last_two(tokens))):
         print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))

@@ -69,16 +69,17 @@ def two_pairings(width: int = 8) -> Picture:
 
 
 def three_scores(meant, moved, forgotten) -> Picture:
-    """Scores (T, T) as the file means them, with the permuted rows and without; wrong cells are framed."""
+    """Scores (T, T) as the file requires them, with the permuted rows and without; wrong cells are framed."""
     figure, axes = new_figure(8.6, 2.9, 1, 3)
     limit = float(max(table.abs().max() for table in (meant, moved, forgotten)))
-    titles = "interleaved, as the file means", "reordered, then half-split", "half-split, not reordered"
+    titles = "interleaved, as the file requires", "reordered, then half-split", "half-split, not reordered"
     described = []
     for ax, table, title in zip(axes, (meant, moved, forgotten), titles, strict=True):
         heatmap(ax, table, cmap=SIGNED, vmin=-limit, vmax=limit, digits=1)
         wrong = (table - meant).abs() > 1e-3
         frame_cells(ax, wrong.nonzero().tolist(), width=1.6)
         ax.set_title(title, fontsize=10)
+        ax.set_xlabel("key")
         described.append(f"{title}: {int(wrong.sum())} of {wrong.numel()} scores are wrong")
     axes[0].set_ylabel("query")
     diagonal = "are" if ((forgotten - meant).diagonal().abs() < 1e-3).all() else "are not all"

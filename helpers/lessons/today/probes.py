@@ -101,8 +101,8 @@ def lora_merged(answer, args, kwargs):
     with torch.no_grad():
         output = new(x)
     return {
+        "the new layer has": "no bias" if new.bias is None else "a bias",
         "its output": output,
-        "its bias": "none" if new.bias is None else "one",
         "it is a new layer": new is not linear,
         "it shares memory with the old ones": any(tensor.data_ptr() in old for tensor in new.parameters()),
         "what merged() changed in the module": " and ".join(changed) or "nothing",

@@ -149,11 +149,12 @@ def surprise() -> Picture:
         ax.plot(x, function(x), "--", color=RED, lw=2, label="negative sample: push")
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
-    left.legend(frameon=False, loc="upper center")
+    left.legend(framealpha=1, edgecolor="white", loc="upper center")
     alt = "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over "
     alt += "0.69 at 0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: "
     alt += "the pull falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1."
-    caption = "Figure 1.6. The pull is 1 minus the probability of a positive pair, the push that of a negative sample."
+    caption = "Figure 1.6. The pull is 1 minus the probability of a positive pair, and the push is the probability of "
+    caption += "a negative sample."
     return Picture(figure, alt, caption)
 
 
@@ -199,7 +200,7 @@ def negative_sampling_gradients() -> Picture:
     for ax in (left, right):
         ax.set(xticks=[], yticks=[])
         without_spines(ax)
-    pushed, (w1, w2, w3) = ", ".join(f"{x:.2f}" for x in q.tolist()), weights.tolist()
+    pushed, (w1, w2, w3) = " and ".join(f"{x:.2f}" for x in q.tolist()), weights.tolist()
     alt = "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
     alt += f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {pushed}. Right, "
     alt += "GE2E: recordings of three speakers on a circle with their centroids. One recording lies between its own "

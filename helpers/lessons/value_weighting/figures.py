@@ -28,8 +28,8 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     axes[2].set_box_aspect(1 / 3)
     details = named(channels, out, "g")
     listed = named(tokens, weights, "g")
-    alt = f"Three values as a heat map, the same times the weights {listed}, and their sum: {details}."
-    caption = "Figure 7.1. Values, the same times their weights, and their sum, the context vector of visits."
+    alt = f"Three values as a heat map, the values times the weights {listed}, and the sum: {details}."
+    caption = "Figure 7.1. Values, the values times their weights, and the sum, the context vector of visits."
     return Picture(figure, alt, caption)
 
 
