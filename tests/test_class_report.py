@@ -57,6 +57,9 @@ def test_discrimination_is_the_correlation_with_the_other_exercises():
     assert [_discrimination(report, column) for column in report.columns] == ["1.00", "1.00", "–"]
     waiting = made({"a": strong, "b": strong, "c": [None, *strong[1:]]})
     assert _discrimination(waiting, waiting.columns[0]) == "1.00"  # what waits for some counts for nobody
+    unread = made({"a": [None, *strong], "b": [4.0, *strong]})  # a person has graded one answer of the first
+    unread.results["student-00"] = result("student-00", problem="It cannot be read.")
+    assert [_exercise(unread, column)["discrimination"] for column in unread.columns] == ["1.00", "1.00"]
     few = made({"a": strong[4:8], "b": strong[4:8]})
     assert _discrimination(few, few.columns[0]) == "–"
 

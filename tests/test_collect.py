@@ -128,12 +128,16 @@ def test_canvas_downloads_with_late_and_repeated_submissions(group):
     assert read_sources(group.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
 
 
-def test_brightspace_downloads_where_the_newest_submission_counts(group):
-    folder = "7-4242 - Ada Lovelace - {}/04_scaling.ipynb"
+@pytest.mark.parametrize("file", ["/04_scaling.ipynb", " - 04 - scaling (1).ipynb", " - work.zip"])
+def test_brightspace_downloads_where_the_newest_submission_counts(group, file):
+    def handed_in(answer: str) -> bytes:
+        return zipped({"04_scaling.ipynb": notebook(answer)}) if file.endswith(".zip") else notebook(answer)
+
+    folder = "7-4242 - Ada Lovelace - {}" + file
     outcome, _ = group.take(
         {
-            folder.format("Nov 10, 2026 930 AM"): notebook("newest"),
-            folder.format("Nov 3, 2026 1030 PM"): notebook("first"),
+            folder.format("Nov 10, 2026 930 AM"): handed_in("newest"),
+            folder.format("Nov 3, 2026 1030 PM"): handed_in("first"),
             "index.html": b"<p>of the platform</p>",
         }
     )
@@ -295,6 +299,16 @@ def test_a_later_student_of_the_same_name_does_not_replace_the_first(group):
     assert group.has("Ada Lovelace") == notebook("101") and group.has("Ada Lovelace-102") == notebook("102")
 
 
+def test_brightspaces_numbers_in_a_roster_tell_equal_names_apart(group):
+    files = {f"{n}-42 - Ada Lovelace - Nov 3, 2026 930 AM/x.ipynb": notebook(str(n)) for n in (7, 8)}
+    roster = "id,first_name,last_name,lms_user_id\nada,Ada,Lovelace,{}\nada2,Ada,Lovelace,{}\n"
+    outcome, notes = group.take(files, roster=roster.format("", ""))
+    assert set(outcome.status) == {"Ada Lovelace-7", "Ada Lovelace-8"} and outcome.missing == ["ada", "ada2"]
+    assert "more than one Ada Lovelace, so this one is Ada Lovelace-7" in notes[0] and "lms_user_id" in notes[0]
+    outcome, _ = group.take(files, roster=roster.format("8", "7"))
+    assert set(outcome.status) == {"ada", "ada2"} and group.has("ada") == notebook("8")
+
+
 def test_moodles_worksheet_tells_equal_names_apart_and_gives_times(group):
     folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
     outcome, notes = group.take(
@@ -311,7 +325,8 @@ def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(group):
     files = {folder.format("Jörg Müller", 103): notebook("j")}
     files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
     group.take(files)
-    outcome, notes = group.take(files, roster=MOODLE_SHEET)
+    two_downloads = {f"{download}/{name}": content for download in "ab" for name, content in files.items()}
+    outcome, notes = group.take(two_downloads, roster=MOODLE_SHEET)
     assert outcome.status["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
     assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
     students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from helpers.__main__ import main
-from helpers.grading import grade
-from helpers.grading.one_notebook import grade_folder
+from helpers.grading import grade, one_notebook
+from helpers.grading.one_notebook import grade_folder, judge_notebook
 from tests.sandboxes import need_sandbox
 from tests.small_course import LESSON, ROOT, make_small_course, run_command
+from tests.test_regrade import FullPoints
 
 ANSWER = "width = Q.shape[-1]\n    return Q @ K.transpose(-2, -1) / {by}"
 
@@ -72,7 +74,7 @@ def test_a_workflow_gets_the_points_and_an_exit_code(small, tmp_path, monkeypatc
     [
         ("gone.ipynb", None, "gone.ipynb was not read: it cannot be opened (No such file or directory)."),
         ("notes.ipynb", '{"cells": []}', "notes.ipynb belongs to no lesson of this course. Name one: course grade "),
-        (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
+        ("empty.ipynb", "", "empty.ipynb cannot be read as a notebook: it is empty. Hand in the notebook again."),
     ],
 )
 def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small, tmp_path, name, content, message):
@@ -81,6 +83,21 @@ def test_a_notebook_that_cannot_be_graded_gives_a_message_and_exit_code_2(small,
     result = run_command(small, "grade", "--ci", str(tmp_path / name))
     assert (result.returncode, result.stdout) == (2, "")
     assert message in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["04_scaling.ipynb", ""])
+def test_files_beside_a_notebook_are_not_copied(tmp_path, monkeypatch, name):
+    """Large ones would fill the disk, and many of them would take minutes."""
+    monkeypatch.setattr(one_notebook, "Pool", FullPoints)
+    shutil.copy(ROOT / "notebooks" / "04_scaling" / "04_scaling.ipynb", tmp_path)
+    with open(tmp_path / "data.csv", "wb") as file:
+        file.truncate(20_000_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, hard))
+    try:
+        assert judge_notebook("04_scaling", tmp_path / name, unsafe=False).points > 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture(scope="module")

@@ -224,6 +224,27 @@ def test_feedback_for_moodle_is_in_moodles_folders(moodle, capsys):
     assert "waits for a person: jm@x.org" in printed and "nothing handed in: dan@x.org" in printed
 
 
+def test_a_total_above_the_maximum_is_written_as_the_maximum_for_moodle(moodle, capsys):
+    """Moodle's assignments refuse a higher grade, and the student would keep an old one or none."""
+    give_points(moodle, "ada@x.org", points=25.0)
+    assert total_of(moodle, "ada@x.org") == "110"
+    assert export(moodle, LESSON, "--format", "moodle") == 0
+    sheet = lines((moodle.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_text("utf-8"))
+    assert [row[3] for row in sheet if row[0] == "Participant 101"] == ["100"]
+    assert "written as 100, because an assignment in Moodle takes no more: ada@x.org\n" in capsys.readouterr().out
+
+
+def test_feedback_for_brightspace_lies_where_the_submission_lay(tmp_path):
+    group = Class(tmp_path)
+    name = "7-4242 - Ada Lovelace - Nov 10, 2026 930 AM"
+    group.take({f"{name}/04_scaling.ipynb": notebook("ada"), "8" + name[1:] + " - a - b.ipynb": notebook("eight")})
+    record(group)
+    pages(group, *group.students())
+    assert export(group, LESSON, "--format", "brightspace", "--feedback") == 0
+    with zipfile.ZipFile(group.folders.gradebook / "exported" / f"{LESSON}.brightspace.feedback.zip") as archive:
+        assert archive.namelist() == [f"{name}/{LESSON}_feedback.html", f"8{name[1:]} - {LESSON}_feedback.html"]
+
+
 def test_feedback_for_canvas_has_the_names_of_the_download(canvas):
     pages(canvas, "ada", "jm", "cyd")
     assert export(canvas, LESSON, "--format", "canvas", "--feedback") == 0
@@ -240,6 +261,16 @@ def test_feedback_for_canvas_has_the_names_of_the_download(canvas):
     nbformat.validate(back)
     text = "\n".join(cell.source for cell in back.cells)
     assert "**10.5 of 15 points**" in text and "> Well put." in text and "**16 of 16 points**" in text
+
+
+def test_feedback_for_canvas_on_a_saved_web_page_is_a_web_page(tmp_path):
+    group = Class(tmp_path)
+    group.take({"lovelaceada_11_501_04_scaling.html": b"<p>my answers</p>"})
+    record(group)
+    pages(group, *group.students())
+    assert export(group, LESSON, "--format", "canvas", "--feedback") == 0
+    with zipfile.ZipFile(group.folders.gradebook / "exported" / "04_scaling.canvas.feedback.zip") as archive:
+        assert archive.read("lovelaceada_11_501_04_scaling.html") == b"<p>page of lovelaceada-11</p>"
 
 
 def test_feedback_for_other_platforms_has_the_students_ids(moodle):

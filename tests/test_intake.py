@@ -292,7 +292,9 @@ def test_cells_without_metadata_are_recognized_by_their_ids(read, colab):
         (b"[1, 2]", "cannot be read"),
         (b'{"cells": 3}', "cannot be read"),
         (b'{"cells": ' + b"[" * 100_000, "cannot be read"),
+        (b'{\n<<<<<<< HEAD\n"cells": []\n=======\n"cells": [1]\n>>>>>>> main\n}', "the marks of a merge conflict"),
         (as_notebook(lesson_cells("hard_lookup", "project")), "is the notebook of 03_query_key"),
+        (as_notebook(lesson_cells("of_a_later_lesson")), "is the notebook of another lesson"),
         (None, "No notebook was handed in"),
     ],
 )

@@ -170,12 +170,12 @@ def test_the_time_of_a_grade_is_not_taken_for_that_of_a_submission(tmp_path):
         roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
 
 
-def test_brightspace_grades_keep_its_last_column(tmp_path):
+def test_brightspace_grades_keep_its_last_column_and_name_those_left_out(tmp_path, capsys):
     text = (
         "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
     )
     classroom = Class(tmp_path)
-    classroom.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
+    classroom.take({"eve/04_scaling.ipynb": written("eve"), "guest/04_scaling.ipynb": written("guest")}, roster=text)
     record(classroom)
     give_points(classroom, "eve")
     (classroom.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
@@ -185,6 +185,8 @@ def test_brightspace_grades_keep_its_last_column(tmp_path):
         f"OrgDefinedId,Username,{LESSON} Points Grade,End-of-Line Indicator",
         f"#1,#eve,{total_of(classroom, 'eve')},#",
     ]
+    assert main(["export", LESSON, "--format", "brightspace", "--gradebook", str(classroom.folders.gradebook)]) == 0
+    assert "because the list from Brightspace does not have them: guest. Collect again" in capsys.readouterr().out
 
 
 def test_staff_are_skipped_and_reported(tmp_path):

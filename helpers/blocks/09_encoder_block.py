@@ -9,7 +9,7 @@ from helpers.blocks import MultiHeadAttention
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Layer norm of every row by itself (Ba et al. 2016), as nn.LayerNorm.
+    """Layer norm of every row by itself (Ba et al. 2016), like nn.LayerNorm.
 
     x (..., D), gamma and beta (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
     """
@@ -96,7 +96,7 @@ class Encoder(nn.Module):
 
 
 def block_macs(T, d_model, d_ff):
-    """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens.
+    """Multiply-accumulate operations in the matrix products of one block, for one sequence of T tokens.
 
     T, d_model, d_ff: int -> int.
     """

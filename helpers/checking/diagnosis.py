@@ -204,7 +204,7 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
     yield _sums(want, got, axes)
     gaps = gap.reshape(-1, want.shape[-1])
     if len(gaps) > 1 and (gaps.amax(0) - gaps.amin(0)).max() <= 100 * noise:
-        yield "every row is off by the same numbers: has something been added to each row, or left out?", None
+        yield "every row is off by the same numbers: is something that you add to each row missing or wrong?", None
     yield _in_another_order(want, got), None
     if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
         yield "the right numbers, but at other positions: is there a view or reshape where you need transpose?", None

@@ -24,6 +24,10 @@ from helpers.grading.notebook_file import ENDINGS
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release
 
+PERMANENT = (
+    "A roster with the platform's ids gives them permanent names (for Moodle, this assignment's grading worksheet; for "
+    "Brightspace, a list with the first number of its file names as lms_user_id)."
+)
 SHOWN = 12  # the most names in one line of the terminal
 
 
@@ -108,7 +112,9 @@ def collect(
     with open_gradebook(folders) as gradebook:
         enrolled = enroll(gradebook, roster) if roster else []
         ids = {person.student for person in enrolled}
-        people = enrolled + [person for person in known_students(gradebook) if person.student not in ids]
+        of_platform = {person.platform_id for person in enrolled} - {""}
+        known = [one for one in known_students(gradebook) if one.student not in ids]
+        people = enrolled + [one for one in known if one.platform_id not in of_platform]
         numbers = {part.upload.id for part in parts if part.upload.platform == "moodle"}
         if numbers and not numbers & {person.participant for person in people}:
             # Moodle numbers participants per assignment, so a worksheet of another assignment identifies nobody.
@@ -203,7 +209,7 @@ def _identify_students(parts: list[_Part], people: list[Person], sources: dict[s
             part.student = person.student
             old = before.get((upload.platform, upload.id), part.student)
             if old != part.student:
-                del sources[old]
+                sources.pop(old, None)  # it is gone already if a folder holds two downloads
                 notes.append(
                     f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
                     "or both are graded."
@@ -216,6 +222,8 @@ def _identify_students(parts: list[_Part], people: list[Person], sources: dict[s
             numbered = upload.platform in ("canvas", "brightspace") or ambiguous
             part.student = person.student if person else unlisted_name(upload, numbered)
             by_name.setdefault(part.student, []).append(part)
+            if ambiguous and upload.id:
+                notes.append(f"The class has more than one {upload.name}, so this one is {part.student}. {PERMANENT}")
     sure_ids = {part.student: part.upload.id for part in parts if part.student not in by_name}
     for student, same_name in by_name.items():
         ids = {part.upload.id for part in same_name} | ({sure_ids[student]} if student in sure_ids else set())
@@ -228,8 +236,7 @@ def _identify_students(parts: list[_Part], people: list[Person], sources: dict[s
             students = " · ".join(sorted({part.student for part in same_name}))
             notes.append(
                 f"More than one learner is called {same_name[0].upload.name}; they are distinguished by number: "
-                f"{students}. A roster with the platform's ids (for Moodle, this assignment's grading worksheet) gives "
-                "them permanent names."
+                f"{students}. {PERMANENT}"
             )
 
 

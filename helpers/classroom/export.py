@@ -57,10 +57,16 @@ def run(args: argparse.Namespace) -> int:
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
     form = roster_form(folders, table, args.format)
+    worth, above = next(iter(table.worth.values())), []
+    if args.format == "moodle" and not args.all:  # an assignment there takes no grade above its maximum
+        above = [row.student for row in table.rows[name].values() if (row.total or 0.0) > worth]
+    for student in above:
+        table.rows[name][student].total = worth
     write_atomically(path, write(table) if form is None else filled_in(table, form, args.format))
-    for line in summary(table, path, args.format):
+    for line in summary(table, path, args.format, form):
         print(line)
-    worth = next(iter(table.worth.values()))
+    if above:
+        print(f"  written as {worth:g}, because an assignment in Moodle takes no more: {_names(above)}")
     if form and possible(form, args.format) not in (None, worth):
         theirs = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
         print(f"  {theirs}, and the course {worth:g}. Change it to {worth:g} there before you import.")
@@ -296,7 +302,7 @@ def as_canvas(table: Table) -> str:
     return as_table(lines)
 
 
-def summary(table: Table, path: Path, platform: str) -> list[str]:
+def summary(table: Table, path: Path, platform: str, form: Form | None) -> list[str]:
     """The lines for the terminal: where the file is, and which totals are missing in it and why."""
     students = [person.student for person in table.people]
     lines = [f"{shown(path)}: {len(students)} students, {', '.join(table.worth)}"]
@@ -305,14 +311,20 @@ def summary(table: Table, path: Path, platform: str) -> list[str]:
             named = [student for student in students if table.status(lesson, student) == status]
             if named:
                 lines.append(f"  {lesson}, {status}: {_names(named)}")
-    unnumbered = [student for student in students if not _participant(table, student)]
-    if platform == "moodle" and not table.several and unnumbered:
-        lines.append(
-            f"  left out, because Moodle's participant number is not known: {_names(unnumbered)}. "
-            "Collect again, with the assignment's grading worksheet as --roster."
-        )
-    if platform == "canvas" and (without_id := [person.student for person in table.people if not person.platform_id]):
-        lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(without_id)}")
+    named, words = [], ""
+    if form is not None:
+        (lesson,) = table.worth
+        named = sorted(table.rows[lesson].keys() - form.rows.keys())
+        words = f"left out, because the list from {NAMES[platform]} does not have them: {{}}. Collect again, with a "
+        words += "newer list as --roster, or enter their points by hand."
+    elif platform == "moodle" and not table.several:
+        named = [student for student in students if not _participant(table, student)]
+        words = "left out, because Moodle's participant number is not known: {}. Collect again, with the assignment's "
+        words += "grading worksheet as --roster."
+    elif platform == "canvas":
+        named = [person.student for person in table.people if not person.platform_id]
+        words = "without Canvas's id, so Canvas will look for the name: {}"
+    lines += ["  " + words.format(_names(named))] if named else []
     return lines
 
 

@@ -3,7 +3,7 @@
 - Moodle, *Upload multiple feedback files in a zip*: the feedback page, in the submission's folder of the download.
 - Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. Canvas
   shows them to the learner under the submission's name, so the feedback on a notebook has to be a notebook.
-- Brightspace, *Add feedback files*: the feedback page, in the submission's folder of the download.
+- Brightspace, *Add feedback files*: the same, or beside the submission, if the download has no folders.
 - csv: a feedback page for each student, under the student's name.
 """
 
@@ -17,6 +17,7 @@ from helpers.classroom.collected import Source, read_sources
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders
 from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.notebook_file import ENDINGS
 from helpers.grading.record import plain_number
 
 
@@ -43,7 +44,8 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
                     unplaced.append(student)
                     continue
                 elif platform in ("moodle", "brightspace"):
-                    archive.write(page, f"{source.place.rstrip('/')}/{lesson}_feedback.html")
+                    folder = source.place if source.place.endswith(" - ") else f"{source.place}/"
+                    archive.write(page, f"{folder}{lesson}_feedback.html")
                 else:
                     archive.writestr(source.place, _for_canvas(folders, gradebook, lesson, student, source.place, page))
                 count += 1
@@ -55,12 +57,14 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
 
 
 def _for_canvas(folders: Folders, gradebook, lesson: str, student: str, place: str, page: Path) -> bytes:
-    """Feedback in the format of the submission: a notebook, or a zip with the feedback page."""
+    """Feedback in the format of the submission: a notebook, a zip with the feedback page, or else this page."""
     if place.lower().endswith(".zip"):
         whole = io.BytesIO()
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.write(page, f"{lesson}_feedback.html")
         return whole.getvalue()
+    if not place.lower().endswith(ENDINGS):
+        return page.read_bytes()
     notebook = nbformat.read(folders.autograded_notebook(lesson, student), as_version=4)
     graded = gradebook.find_submission_notebook(lesson, lesson, student)
     points = {grade.name: grade for grade in graded.grades}

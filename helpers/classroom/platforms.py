@@ -7,7 +7,8 @@ The platforms document their formats:
 - Canvas, *How do I download all student submissions for an assignment?*: `lastfirst_LATE_123_456_work.ipynb`, with the
   ids of the user and of the file; `LATE` only if it was late; `-1` at the end of the name of a resubmission.
 - Brightspace, *Download assignment submissions*: `123-456 - First Last - Nov 3, 2026 1030 AM/work.ipynb`, one folder
-  per submission, with the time in the zone of the person who downloads.
+  per submission, or the same in one name, `... 1030 AM - work.ipynb`, with the time in the zone of the person who
+  downloads.
 - Gradescope, *Export submissions*: `submission_123/work.ipynb`; `submission_metadata.yml` next to it has the rest.
 
 The patterns of the first two suit `FileNameCollectorPlugin.named_regexp` of `nbgrader zip_collect`, with its group
@@ -35,7 +36,10 @@ PATTERNS = {
         r"(?P<place>(?P<name>.*?)_?(?P<late>LATE_)?(?P<student_id>(?:(?<![^_])anon_\w+?|(?<![^_])\d+))_"
         r"(?P<order>[1-9]\d*)_)(?P<file_id>.+\..+)"
     ),
-    "brightspace": re.compile(r"(?P<place>(?P<student_id>\d+)-\d+ - (?P<name>.+) - (?P<timestamp>.+))(?P<file_id>)"),
+    "brightspace": re.compile(
+        r"(?P<place>(?P<student_id>\d+)-\d+ - (?P<name>.+?) - (?P<timestamp>(?:(?! - ).)*\d{4}(?:(?! - ).)*)(?: - )?)"
+        r"(?P<file_id>.*)"
+    ),
     "gradescope": re.compile(r"(?P<place>submission_(?P<student_id>\d+))(?P<file_id>)"),
 }
 NAMES = {"moodle": "Moodle", "canvas": "Canvas", "brightspace": "Brightspace", "gradescope": "Gradescope"}
@@ -101,8 +105,6 @@ def submissions(
         rest = file.names[depth + 1 :]
         upload.files.append((rest[-1] if rest else facts["file_id"], file))
     taken = _with_metadata(uploads, [file for file in loose if file.names[-1] == METADATA])
-    if taken and len(taken) < len(loose):  # drop pages and lists that the platform adds to the submissions
-        loose = [file for file in loose if file.names[-1].lower().endswith(".ipynb")]
     loose = [file for file in loose if file.names[-1] != METADATA]
     unnamed, notes = _loose(loose, lessons)
     return taken + unnamed, time_notes + notes

@@ -105,7 +105,7 @@ def _histogram(report: ClassReport) -> dict:
 def _exercise(report: ClassReport, column: Column) -> dict:
     """The template's row for one exercise."""
     scores = [score for row in report.rows if (score := row.scores.get(column.grade_id)) is not None]
-    readable = [row for row in report.rows if not report.results[row.student].problem]
+    readable = report.readable
     answered = [row for row in readable if column.grade_id not in row.unanswered]
     waiting = sum(row.scores.get(column.grade_id) is None for row in readable)
     mean = difficulty(report, column)
@@ -132,9 +132,8 @@ def _exercise(report: ClassReport, column: Column) -> dict:
 
 def difficulty(report: ClassReport, column: Column) -> float | None:
     """The mean fraction of an exercise's points; None for a bonus, and while any answer waits for manual grading."""
-    readable = [row for row in report.rows if not report.results[row.student].problem]
     scores = [score for row in report.rows if (score := row.scores.get(column.grade_id)) is not None]
-    waiting = any(row.scores.get(column.grade_id) is None for row in readable)
+    waiting = any(row.scores.get(column.grade_id) is None for row in report.readable)
     return statistics.mean(scores) / column.worth if scores and column.worth and not waiting else None
 
 
@@ -163,7 +162,7 @@ def _discrimination(report: ClassReport, column: Column) -> str:
     and exercises of which any answer waits for manual grading.
     """
     others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
-    rows = [row for row in report.rows if row.total is not None]
+    rows = report.readable
     others = [name for name in others if all(row.scores.get(name) is not None for row in rows)]
     points = [row.scores[column.grade_id] for row in rows]
     sums = [math.fsum(row.scores[name] for name in others) for row in rows]

@@ -100,6 +100,11 @@ class ClassReport:
         return {row.student: row.total for row in self.rows if row.total is not None}
 
     @property
+    def readable(self) -> list[Row]:
+        """The rows of all submissions that could be read. A person may have graded some answers of another one."""
+        return [row for row in self.rows if not self.results[row.student].problem]
+
+    @property
     def to_grade(self) -> int:
         return self.written_waiting + sum(map(len, self.code_waiting.values()))
 

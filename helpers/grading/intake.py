@@ -62,11 +62,15 @@ def name_problem(student: str) -> str | None:
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
     """Read the submission of `student`. notebooks: the folder of all lessons, to tell which one a wrong notebook is."""
-    folder = submitted / student / release.lesson
+    return read_folder(submitted / student / release.lesson, student, release, notebooks)
+
+
+def read_folder(folder: Path, student: str, release: Release, notebooks: Path, path: Path | None = None) -> Submission:
+    """Read the submission in a folder. path: its notebook, if it is known which one to grade."""
     submission = Submission(student, release.lesson, [], sha="")
     digest = hashlib.sha256()
     try:
-        path = _choose_notebook(folder, release, submission.flags)
+        path = path or _choose_notebook(folder, release, submission.flags)
         content = read_file(path)
         digest.update(content)
         cells = parse_cells(content, path.name)
@@ -88,7 +92,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         submission.problem = one_line(str(problem))
     except Exception as error:  # Whatever is wrong with one submission, the others are graded.
         reason = f"{type(error).__name__}: {error}"
-        submission.problem = one_line(f"This submission cannot be read ({reason}). Ask for it again.")
+        submission.problem = one_line(f"This submission cannot be read ({reason}). Ask for the notebook again.")
     if submission.problem:
         submission.cells, submission.folder, files = merge_cells([], release, []), None, b""
     digest.update((submission.problem or "").encode() + files)
@@ -199,13 +203,13 @@ def lesson_of(path: Path, releases: list[Release]) -> tuple[str | None, int]:
 def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, name: str) -> None:
     """Raise Unreadable for a notebook that has cells of another lesson and none of this one."""
     ids = _specific_to_lesson(map(grade_id_of, cells))
-    if not ids or ids & set(release.graded):
+    if not ids or _specific_to_lesson(identify_cells(cells, release)):
         return
     others = [path for path in sorted(notebooks.glob("*/*.ipynb")) if path.stem == path.parent.name]
-    counts = {path.stem: len(ids & read_release(path).graded.keys()) for path in others if path.stem != release.lesson}
-    best = max(counts, key=lambda lesson: counts[lesson], default=None)
-    if best and counts[best]:
-        raise Unreadable(f"{name} is the notebook of {best}, not of {release.lesson}. Ask for the right one.")
+    counts = {path.stem: len(ids & read_release(path).graded.keys()) for path in others}
+    best = max(counts, key=lambda lesson: counts[lesson])
+    other = best if counts[best] else "another lesson"
+    raise Unreadable(f"{name} is the notebook of {other}, not of {release.lesson}. Ask for the right one.")
 
 
 def _specific_to_lesson(names: Iterable[str | None]) -> set[str]:

@@ -16,6 +16,7 @@ MOST_STATEMENTS = 20_000  # estimated from lines and semicolons; checking one ta
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell that are searched for an error and for the result of the check
 PASSED = re.compile(r"(?m)^✓ (\w{1,80})   ")  # the beginning of the report of a check that passed
+CONFLICT = re.compile(rb"(?m)^<{7} ")  # what git writes into a file that two people have changed
 ENDINGS = (".ipynb", ".json", ".ipynb.txt")  # the last two from browsers that save a notebook
 
 
@@ -74,6 +75,7 @@ def parse_cells(content: bytes, name: str) -> list[dict]:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
         reason = reason if content.strip() else "it is empty"
+        reason = "it has the marks of a merge conflict (<<<<<<<)" if CONFLICT.search(content) else reason
         raise Unreadable(f"{name} cannot be read as a notebook: {reason}. Ask for the notebook again.") from None
 
 

@@ -8,20 +8,16 @@ https://gradescope-autograders.readthedocs.io/en/latest/specs/.
 import json
 import os
 import secrets
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT, write_atomically
-from helpers.grading.intake import lesson_of, read_submission
+from helpers.grading.intake import lesson_of, read_folder
 from helpers.grading.lesson_release import course_release
 from helpers.grading.notebook_file import Unreadable, read_cells
 from helpers.grading.pool import Batch, GradingStopped, Pool
-from helpers.grading.repository_files import SKIPPED
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import ExerciseReport
 
@@ -127,7 +123,7 @@ def lesson_named_in(notebook: Path) -> str:
     try:
         read_cells(notebook)
     except Unreadable as problem:
-        raise GradingStopped(str(problem)) from None
+        raise GradingStopped(_for_learner(str(problem))) from None
     releases = [course_release(SOLUTIONS / item.name / f"{item.name}.ipynb") for item in course().lessons]
     lesson, _ = lesson_of(notebook, releases)
     if lesson is None:
@@ -135,6 +131,11 @@ def lesson_named_in(notebook: Path) -> str:
             f"{notebook} belongs to no lesson of this course. Name one: course grade LESSON --ci {notebook}"
         )
     return lesson
+
+
+def _for_learner(problem: str) -> str:
+    """A problem in the words for the learner, who reads the page of the run. Elsewhere, a teacher reads it."""
+    return problem.replace("Ask for", "Hand in")
 
 
 def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook:
@@ -145,21 +146,14 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
     release = course_release(SOLUTIONS / lesson / f"{lesson}.ipynb")
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "handed_in" / lesson
-        if handed_in.is_dir():
-            shutil.copytree(handed_in, folder, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
-        else:
-            folder.mkdir(parents=True)
-            beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST and path.is_file()]
-            for path in [handed_in, *beside]:
-                shutil.copy(path, folder, follow_symlinks=False)
-        submission = read_submission(Path(scratch), "handed_in", release, SOLUTIONS)
-        if submission.problem:
-            raise GradingStopped(submission.problem)
-        with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
-            pool.self_test("before it judged")
-            [(_, graded)] = pool.judge([submission], release, lambda student: None, hurried=False)
+    folder = (handed_in if handed_in.is_dir() else handed_in.parent).resolve()
+    notebook = None if handed_in.is_dir() else folder / handed_in.name
+    submission = read_folder(folder, "handed_in", release, SOLUTIONS, notebook)
+    if submission.problem:
+        raise GradingStopped(_for_learner(submission.problem))
+    with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
+        pool.self_test("before it judged")
+        [(_, graded)] = pool.judge([submission], release, lambda student: None, hurried=False)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
     waits = {cell.exercise for cell in submission.cells if cell.kind == "check" and cell.waits}

@@ -93,7 +93,7 @@ class Live:
             percent, smooth = name in FRACTIONS, smoothed(values)
             for curve, look in ((values, {"alpha": 0.25, "lw": 0.8}), (smooth, {"lw": 2})):
                 ax.plot(range(1, len(curve) + 1), [100 * x if percent else x for x in curve], color=color, **look)
-            ax.set(xlim=(0, self.steps), xlabel="step", title=f"{name}, per cent" if percent else name)
+            ax.set(xlim=(0, self.steps), xlabel="step", title=f"{name}, percent" if percent else name)
             if percent:
                 ax.set_ylim(0, 103)
             elif min(values) > 0:

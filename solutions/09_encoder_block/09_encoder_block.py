@@ -23,7 +23,7 @@ from helpers.lessons.encoder_block import explore, figures
 transformer_map("09_encoder_block")
 
 # %% [markdown]
-# Now we add the boxes around multi-head attention, *add & norm* and *feed forward*, and stack the result.
+# Now we add *add & norm* and *feed forward* to multi-head attention, and stack the result.
 
 # %% [markdown]
 # ## You need
@@ -117,7 +117,7 @@ figures.normed_words()
 
 # %% nbgrader={"solution": "layer_norm"}
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Layer norm of every row by itself (Ba et al. 2016), as nn.LayerNorm.
+    """Layer norm of every row by itself (Ba et al. 2016), like nn.LayerNorm.
 
     x (..., D), gamma and beta (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
     """
@@ -168,9 +168,9 @@ figures.absolute_value()
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
-# It's also called a multilayer perceptron (MLP), and we apply it to each token separately, with the same weights. In
-# other words, **attention gathers information from other words, and the feed-forward network processes what was
-# gathered, word by word.**
+# It's also called a multilayer perceptron (MLP), and we apply it to each token separately, with the same weights. So
+# **attention gathers information from other words, and the feed-forward network processes what was gathered, word by
+# word.**
 
 # %% [markdown]
 # ### Exercise 9.2 `FeedForward`
@@ -322,8 +322,8 @@ check(EncoderBlock)
 # ## Why residual connections: words stay distinguishable
 #
 # What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks
-# and ask two questions after each block. How well can a *linear* map recover the word's own vector (from 1, completely,
-# to 0, no better than the mean)? And how different are the tokens of a sentence from one another?
+# and ask two questions after each block. How well can a *linear* map recover the word's own vector (1 means completely,
+# 0 means no better than the mean)? And how different are the tokens of a sentence from one another?
 
 # %%
 figures.traces_of_words()
@@ -338,11 +338,11 @@ figures.traces_of_words()
 # scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve. These blocks
 # are untrained, but in the trained translator words stay apart as well (*Going further*).
 #
-# Are norms alone enough? They keep gradients in bounds, even in a stack without residual connections
-# (measured in *Going further*), but its words become indistinguishable all the same. Two more differences between the
-# orders matter in practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm**
-# on top of it, and with a large learning rate a post-norm stack needs a warm-up, that is, it must start with a small
-# one (lesson 11).
+# Are norms alone enough? They keep gradients in bounds, even in a stack without residual connections (measured in
+# *Going further*), but the words of such a stack become indistinguishable all the same. Two more differences between
+# the orders matter in practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm**
+# on top of it. A post-norm stack needs a warm-up if the learning rate is large, that is, the rate must be small at
+# first (lesson 11).
 
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
@@ -406,23 +406,23 @@ figures.traces_of_words(or_finished(fixed_block))
 
 # %% [markdown]
 # The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix keeps
-# exactly as much of each word as pre-norm does. There's also a one-line test, because a pre-norm block must return x
-# unchanged if both sublayers return zero.
+# exactly as much of each word as pre-norm does. A one-line test also finds the bug, because a pre-norm block must
+# return x unchanged if both sublayers return zero.
 
 # %% [markdown]
 # ## Initialization
 #
-# The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
-# size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
-# the slider? (We measure the gradients behind a final norm, which the sizes on the left don't include.)
+# The **initialization** of the weights matters as much as the order of the norms. Move the slider. For which sizes of
+# the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on the
+# slider? (For the gradients we add a final norm, which the sizes on the left don't include.)
 
 # %%
 explore.stack()
 
 # %% [markdown]
-# At 0.5 and below, you see three lines close together in both charts, because with residual connections small
-# matrices add little. At 2 the line without a norm leaves the chart. Post-norm and the line without a residual
-# connection keep size 1, because their last step is a norm.
+# At 0.5 and below, the three lines with residual connections are close together in both charts, because small matrices
+# add little. At 2 the line without a norm leaves the chart. Post-norm and the line without a residual connection keep
+# size 1, because their last step is a norm.
 
 # %% [markdown]
 # ## The encoder
@@ -624,9 +624,8 @@ progress()
 #
 # ### A norm over the whole sentence
 #
-# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a
-# norm for images. For text it would mean that all words of a sentence have one common mean, which is a different
-# norm:
+# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a norm
+# for images. For text it would be a different norm, in which all words of a sentence have one common mean:
 
 # %%
 figures.shared_statistics()
@@ -677,11 +676,11 @@ figures.gradients_over_depth()
 # %% [markdown]
 # On the left, without any norm the gradient is 499 at the bottom and 0.00034 at the top, so no single learning rate
 # suits both. All variants with norms stay in bounds, even the one without residual connections. So the size of the
-# gradient doesn't explain why we need residual connections, but the distances between words in Figure 9.4 do.
+# gradient doesn't explain why we need residual connections, but the distances between words in figure 9.4 do.
 #
 # On the right, the last block's gradient barely depends on the depth in post-norm. In pre-norm with a final norm it
 # falls from 70 to 14, because this norm divides by the size of the residual stream, to which every block has added.
-# Without the final norm it doesn't fall. Xiong et al. (2020) conclude that in post-norm the first updates of the top
+# Without the final norm it barely changes. Xiong et al. (2020) conclude that in post-norm the first updates of the top
 # layers are too large, which is why post-norm needs a warm-up (lesson 11) and pre-norm doesn't.
 
 # %% [markdown]
@@ -710,7 +709,7 @@ for name, part in block.named_children():
 
 # %% nbgrader={"solution": "block_macs"}
 def block_macs(T, d_model, d_ff):
-    """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens.
+    """Multiply-accumulate operations in the matrix products of one block, for one sequence of T tokens.
 
     T, d_model, d_ff: int -> int.
     """
@@ -770,7 +769,7 @@ figures.three_influences()
 # computed from the data. If a model translates *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend
 # to the first English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same
 # positions hold other words, so weights that depend on positions alone would be wrong there. Let's see what *visits*
-# attends to in head 0 (counting from 0) of the translator's second block, in two sentences:
+# attends to in the first head of the translator's second block, in two sentences:
 
 # %%
 first, second = model.encoder.blocks

@@ -114,6 +114,9 @@ layer_norm = Exercise(
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
         Each token is normalized by itself. Which axis holds the channels of one token?
+    beta_multiplied: beta is multiplied by gamma as well
+        gamma * normal + beta -> gamma * (normal + beta)
+        Read the last of the four formulas again. What does γ multiply?
     gamma_forgotten: gamma is not used
         gamma * normal -> normal
         Which of the four arguments does not occur in your code?
@@ -345,6 +348,11 @@ EncoderBlock = Exercise(
         {PRE_2} -> return start + self.feed_forward(self.norm2(x))
         {POST_2} -> return self.norm2(start + self.feed_forward(x))
         The second residual connection starts after attention's output was added. Which x do you add at the end?
+    feed_forward_of_the_start: with norm_first the feed-forward network gets the block's input
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {PRE_2} -> return x + self.feed_forward(self.norm2(start))
+        Each sublayer reads what the previous one has added. Which x does norm2 get in your code?
     mask_ignored: the mask does not reach attention
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
@@ -530,11 +538,15 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
     residuals_dropped: the residuals are gone
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
-        They were right in one respect: there has to be one around each sublayer.
+        There has to be a residual connection around each sublayer. Only the tensor that it adds was wrong.
     second_from_the_start: the second residual is the block's input
         x = x + out -> start, x = x, x + out
         return x + feed -> return start + feed
         The second residual connection starts after attention's output was added. Which x do you add at the end?
+    feed_forward_of_the_start: the feed-forward network gets the block's input
+        x = x + out -> start, x = x, x + out
+        feed_forward(norm2(x)) -> feed_forward(norm2(start))
+        Each sublayer reads what the previous one has added. Which x does norm2 get in your code?
     second_residual_dropped: the feed-forward network replaces x instead of adding to it
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
         There has to be a residual connection around each sublayer. Check the second.
@@ -619,14 +631,14 @@ def cases_token_influence(draw):
     layer = Stub("linear", (draw.normal(6, 4), draw.normal(6))), draw.normal(5, 4)
     near = influence(torch.float32)
     return [
-        case(5, 4, 3, note="an attention"),
+        case(5, 4, 3, note="an attention layer"),
         Case(convolution, note="a convolution", tolerance=near),
-        case(5, 3, 7, note="an attention with a wider output"),
+        case(5, 3, 7, note="an attention layer with a wider output"),
         case(5, 4, 3, dtype=torch.float64, part=DTYPE),
         Case(layer, part="a function of each token alone", note="an nn.Linear", tolerance=near),
         case(5, 4, 1, part="one output channel"),
         case(1, 4, 3, part="a single token"),
-        case(4, 3, 2, via="influence_on_x", part="x stays as it was"),
+        case(4, 3, 2, via="influence_on_x", part="an x that requires a gradient"),
     ]
 
 

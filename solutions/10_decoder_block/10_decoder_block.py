@@ -24,7 +24,7 @@ from helpers.lessons.decoder_block import explore, figures
 transformer_map("10_decoder_block")
 
 # %% [markdown]
-# By the end of this lesson you will have built everything on this map.
+# By the end of this lesson you will have built every box of this map.
 
 # %% [markdown]
 # ## You need
@@ -69,9 +69,9 @@ transformer_map("10_decoder_block")
 # | the decoder reads | `<bos>` | jane | visite | l' | afrique | en | septembre |
 # | it has to predict | jane | visite | l' | afrique | en | septembre | `<eos>` |
 #
-# Two special tokens, `<bos>` (beginning of sentence) and `<eos>` (end of sentence), give the decoder something to
-# read at the start and let it finish. All predictions are made in one pass, because the causal mask hides from each
-# position the next one, where its answer is.
+# Two special tokens, `<bos>` (beginning of sentence) and `<eos>` (end of sentence), give the decoder something to read
+# at the start and let it finish. All predictions are made in one pass, because the causal mask hides from each position
+# the word that it has to predict.
 
 # %%
 figures.teacher_forcing()
@@ -116,7 +116,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here is the input that your function makes of our sentence:
+# Here is the input that your function makes from our sentence:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -186,9 +186,9 @@ check(fixed_loss)
 figures.two_runs(or_finished(fixed_loss))
 
 # %% [markdown]
-# The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input.
-# That model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one
-# writes all its sentences correctly. **If a loss is too good in the first minute, suspect a bug.**
+# The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input. That
+# model reaches the lower loss, 0.04 compared with 0.11, but it writes only bos, whereas the other one writes all its
+# sentences correctly. **If a loss is too good in the first minute, suspect a bug.**
 
 # %% [markdown]
 # ## Cross-attention
@@ -202,7 +202,7 @@ figures.two_runs(or_finished(fixed_loss))
 # vector per English word. We call this **cross-attention**. In terms of lesson 3's search, the French side is the
 # query, and the encoder's output is the database.
 #
-# *On paper:* for 7 French positions, 5 English words, width 64 and 4 heads, what are the shapes of $Q$, $K$ and the
+# **On paper:** for 7 French positions, 5 English words, width 64 and 4 heads, what are the shapes of $Q$, $K$ and the
 # attention weights of one sentence? And could we pass the encoder's attention weights instead of $m$?
 #
 # <details><summary>Answer</summary>
@@ -224,7 +224,7 @@ figures.cross_attention()
 # almost like a dictionary, shifted by one position. (*Going further* examines the last row, where the model has to
 # predict eos.)
 #
-# The full source is known from the start, so cross-attention has to mask padding only.
+# The full source is known from the start, so cross-attention only has to mask padding.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
@@ -313,7 +313,7 @@ check(DecoderBlock)
 #
 # - **Parts:** `encoder` (an `Encoder`), `tokens` and `positions` (`nn.Embedding`s of the target, with `tgt_vocab` and
 #   `max_len` rows), `blocks` (an `nn.ModuleList` of `num_layers` `DecoderBlock`s), `unembed` (an `nn.Linear`).
-# - Every `pad_id` in `src` is padding, before or after the words, and a sentence may consist of padding alone.
+# - Every `pad_id` in `src` is padding, wherever it is, and a sentence may consist of padding alone.
 # - `tgt` starts with bos and needs no padding mask, because the causal mask hides what comes after a sentence.
 # - Word and position vectors are added without scaling, and the model stores nothing between calls.
 
@@ -555,7 +555,7 @@ figures.next_words()
 # - **top-p** (nucleus sampling) keeps the most likely words until their total probability reaches p, so it keeps few
 #   words where the model is sure.
 #
-# *On paper:* for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words does top-p keep, and with which
+# **On paper:** for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words does top-p keep, and with which
 # probabilities?
 #
 # <details><summary>Answer</summary>
@@ -892,7 +892,7 @@ for width in (1, 3, 10):
 #
 # | statement | other seeds, sentences or details |
 # |---|---|
-# | greedy decoding writes about Spain | three translators trained from other seeds write *l' visite jane en septembre*, all three |
+# | greedy decoding writes about Spain | all three translators trained from other seeds write *l' visite jane en septembre* |
 # | the position that predicts eos attends to *jane* | over 300 sentences it gives 0.41 to the first English word and 0.28 to the last |
 # | with the source hidden, *ma* is the most likely first word (0.54) | in the training sentences *ma* comes first in 5 of 100, and *un* and *mon* in 10 of 100 each, where the model gives less than 0.03 |
 # | the translator has 206,146 parameters | 3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained; 1,152 biases of $W_Q$, $W_K$ and $W_V$ are 0 |

@@ -414,7 +414,7 @@ def cases_Transformer(draw):
             via="encoded_and_decoded",
             part=METHODS,
             tolerance=tolerance(torch.float32),
-            note="another batch is encoded before the first is decoded",
+            note="another batch encoded before the first is decoded",
         )
 
     def called_twice():
@@ -442,9 +442,9 @@ def cases_Transformer(draw):
         case(3, 5, 4, right, part=PADDING, note="sentences of 5, 3 and 2 words, padded with 0"),
         case(4, 6, 3, ((0, 1), (2, 4), (), range(6)), part=PADDING, note="padding on the left, inside, nowhere, all"),
         case(2, 6, 3, ((0, 1), (2, 4)), part=PADDING, note="padding on the left and inside, none at the end"),
-        case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="padded with 3, where 0 is a word"),
-        case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="padded with 10, where 0 is a word"),
-        case(3, 5, 4, right, pad_id=3, **double, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),
+        case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="sentences padded with 3, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="sentences padded with 10, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=3, **double, part=PAD_ID, gradient=True, note="sentences padded with 3, where 0 is a word"),
         case(4, 4, 4, more={"num_layers": 1}.items(), part=CAUSAL, note="as many sentences as words"),
         case(2, 4, 7, part=CAUSAL, note="more target words than source words"),
         called_twice(),
@@ -481,6 +481,11 @@ transformer = Exercise(
     cross_attention_sees_padding: cross-attention attends to padding
         block(y, memory, causal, real) -> block(y, memory, causal)
         The memory is right, but padding still has an effect. Which other attention layer attends to source positions?
+    mask_stored: decode uses the padding mask of the last batch that was encoded
+        return self.encoder(src, real) -> self.real = real
+        |        return self.encoder(src, real)
+        block(y, memory, causal, real) -> block(y, memory, causal, self.real)
+        Your model stores the mask between calls. From which argument of decode can you compute it instead?
     pad_id_is_0: id 0 is always treated as padding
         self.pad_id = pad_id -> self.pad_id = 0
         The constructor has an argument pad_id, whose value may differ from its default.
@@ -582,13 +587,13 @@ def cases_greedy_decode(draw):
 
     endless = never(draw.normal(97, 8, scale=2.0), 2)
     return [
-        case(table_with_length(draw, 7, 1, 2, 9, 3, 6), 1, 2, 9, note="eos comes after a few words"),
+        case(table_with_length(draw, 7, 1, 2, 9, 3, 6), 1, 2, 9, note="a sentence of a few words"),
         case(
             table_with_length(draw, 12, 1, 2, 9, 3, 6, rows=31, scale=0.3),
             *(1, 2, 9),
-            note="logits that are all about alike",
+            note="logits that are nearly equal",
         ),
-        case(table_with_length(draw, 6, 0, 5, 8, 3, 6), 0, 5, 8, note="eos comes after a few words"),
+        case(table_with_length(draw, 6, 0, 5, 8, 3, 6), 0, 5, 8, note="a sentence of a few words"),
         case(table_with_length(draw, 6, 4, 0, 8, 3, 6), 4, 0, 8, part="eos of 0"),
         case(table_with_length(draw, 6, 1, 2, 5, 5, 5), 1, 2, 5, part="eos as the last word allowed"),
         case(endless, 1, 2, 6, part="eos never comes"),
@@ -612,6 +617,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     eos_always_added: eos is appended even when the list already ends with it
         return ids -> return [*ids, eos_id]
         If the model predicts eos, your loop has already appended it.
+    eos_at_the_limit: eos is appended although the model did not predict it
+        return ids -> return ids if ids[-1] == eos_id else [*ids, eos_id]
+        If eos has not come when max_len is reached, the list ends with an ordinary word.
     runs_past_eos: your loop continues after eos
         if ids[-1] == eos_id: -> if False:
         The sentence ends at eos, even if max_len allows more words.
@@ -707,8 +715,8 @@ def cases_beam_search(draw):
 
     return [
         case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, note="a beam of 1"),
-        case(never(table(6), 2), 1, 2, 5, 1, note="a beam of 1 that never meets eos"),
-        case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, note="a beam of 2 that never meets eos"),
+        case(never(table(6), 2), 1, 2, 5, 1, note="a beam of 1, where eos never comes"),
+        case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, note="a beam of 2, where eos never comes"),
         case(table(3), 0, 2, 4, 200, part=COVERING),
         case(table(4), 1, 0, 3, 200, part=COVERING),
         case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
@@ -756,6 +764,9 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts only the words after bos.
+    penalty_multiplied: the log-probability is multiplied by the power of the length
+        log_p / (len(ids) - 1) -> log_p * (len(ids) - 1)
+        Log-probabilities are negative. Does your penalty bring a long sentence closer to 0 or farther away from it?
     chosen_without_penalty: the winner is chosen without the penalty
         max(finished or beam, key=score) -> max(finished or beam, key=lambda item: item[1])
         The finished sentences differ in length, so compare their scores after the penalty.
@@ -1004,7 +1015,7 @@ quizzes = listed_quizzes("""
     quiz_1: a
         a: In training each position can attend to the next word, which is its answer. At inference the next word isn't
            there, and the model never learned to do without it.
-        b: All shapes are the same with and without a mask, so no error tells you of this bug.
+        b: All shapes are the same with and without a mask, so no error reveals this bug.
         c: It falls faster than it should, because the answers are in the input, one position to the right.
     quiz_2: c
         a: A query has the same width as a key.

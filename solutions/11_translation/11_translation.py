@@ -166,7 +166,7 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` plots the loss and the token accuracy, which you'll write next.
+# `live` plots the loss and the token accuracy, whose function you'll write next.
 
 # %% [markdown]
 # ### Exercise 11.2 `token_accuracy`
@@ -507,7 +507,7 @@ model = model.eval()
 # - **Given:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
 #   `src`.
 # - **Graded** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
-#   99%, and partial points from 50%.) The check also replaces your `model` by others, to make sure that your loop
+#   99%, and partial points from 50%.) The check also replaces your `model` with others, to make sure that your loop
 #   returns what the model predicts.
 # - **Forbidden:** `translator.greedy`, `translator.source_batch`.
 
@@ -650,10 +650,10 @@ explore.cross_attention(model)
 figures.runs_with_bugs()
 
 # %% [markdown]
-# Without the shift, the model has learned to copy its input after seventy steps, so it writes one word again and
-# again. The *leaking mask* is the most dangerous bug. On unseen sentences it has a sixth of the correct run's loss,
-# but no sentence that it writes is correct, because during generation the word that it used to see isn't there yet.
-# *Sorted separately* keeps a high loss and writes good French about something else.
+# Without the shift, the model learns within seventy steps to copy its input, so it repeats one word. The *leaking mask*
+# is the most dangerous bug. On unseen sentences it has a sixth of the correct run's loss, but no sentence that it
+# writes is correct, because during generation the word that it used to see isn't there yet. In the run *sorted
+# separately* the loss stays high, and the model writes good French about something else.
 #
 # **A loss that you measure with teacher forcing doesn't reveal a leak.** So let the model write, or change a target
 # word and test whether the logits that predict it change.
@@ -829,7 +829,7 @@ figures.two_runs(model)
 figures.same_function()
 
 # %% [markdown]
-# The first two changes have no effect except for rounding. So a huge number of weight settings compute exactly the
+# The first two changes have no effect except for rounding. So very many weight settings compute exactly the
 # same function, and two training runs will almost never end at the same one. The rotation destroys the translation,
 # with a loss of 3.3 nats per word instead of 0.0002. The weight matrices aren't the reason, because each of them can
 # undo the rotation of its input. But layer norm subtracts the mean over the channels and has a scale for each of
@@ -934,9 +934,9 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't, and for ten unseen sentences, the course's translator writes the same with a beam of 4.
-# A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
-# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles).
+# For ten unseen sentences, the course's translator writes the same with a beam of 4, so usually it doesn't. A less
+# certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider isn't always
+# better, because in large systems very wide beams make translations worse (Koehn and Knowles).
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -67,6 +67,10 @@ make_batch = Exercise(
     bos_is_said: tgt_out begins with bos
         [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
         The decoder reads bos at position 0 and never has to predict it. tgt_in and tgt_out have the same width.
+    both_in_both: tgt_in and tgt_out both have bos and eos
+        [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
+        [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
+        The decoder reads bos but never has to predict it. Which of the two special tokens does it have to predict?
     eos_not_said: tgt_out does not end with eos
         [*tgt, eos_id] for -> tgt for
         Without eos the decoder can't learn to stop. tgt_in and tgt_out have the same width.
@@ -256,12 +260,12 @@ def cases_label_smoothed_loss(draw):
         case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
         case(3, 6, V=9, middle=True, part=PADDING, note="padding in front and in the middle"),
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
-        case(3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words are certain: their loss is 0"),
+        case(3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words certain, so that their loss is 0"),
         case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
         case(1, 1, V=5, part="one word"),
-        case(2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part=LARGE, note="logits far apart, the largest is 0"),
+        case(2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part=LARGE, note="logits far apart, of which the largest is 0"),
         case(2, 4, V=6, top=800.0, dtype=f64, part=LARGE, note="logits around 800"),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),
@@ -280,6 +284,10 @@ label_smoothed_loss = Exercise(
     padding_counted: padding is included in the mean
         losses[targets != pad_id].mean() -> losses.mean()
         Padded positions have no target, so take the mean over the others only.
+    padding_in_one_term: padding is left out of the term with 1 − ε, but not of the term with ε
+        return losses[targets != pad_id].mean()
+        -> return -(1 - smoothing) * true[targets != pad_id].mean() - smoothing * even.mean()
+        Both terms are means over positions. Which positions does the second one include?
     divided_by_all_places: the sum over words is divided by the number of all positions
         losses[targets != pad_id].mean() -> losses.masked_fill(targets == pad_id, 0.0).mean()
         Numerator and denominator must cover the same positions.
@@ -534,7 +542,7 @@ def cases_translate(draw):
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),
-        Case((others,), via="with_scripts", truth=truth, note="a model that says something else"),
+        Case((others,), via="with_scripts", truth=truth, note="another model in place of yours"),
     ]
 
 
@@ -545,7 +553,7 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         The model decides where a sentence ends. How does your loop notice that a row is finished, and what happens to
         the ids after that?
     model_not_repeated: the predictions of the model have no effect
-        The check replaced your model by another one, and the first words didn't change. Does your function call
+        The check replaced your model with another one, and the first words didn't change. Does your function call
         `model`?
     does_not_begin_with_bos: the decoder does not begin with bos
         What is the first token that the decoder reads in training?

@@ -120,7 +120,7 @@ says = functools.partial(lesson_text.says, "10_decoder_block")
 
 @pytest.mark.full
 def test_trained_without_the_shift_it_has_the_lower_loss_and_writes_nothing():
-    says("0.04 compared with 0.11, but it writes nothing but bos, whereas the other one writes all its sentences")
+    says("0.04 compared with 0.11, but it writes only bos, whereas the other one writes all its sentences")
     copied, shifted = figures.trained_to_copy(), figures.trained_with(blocks.fixed_loss)
     assert copied.curve[0] == pytest.approx(shifted.curve[0], abs=0.5)
     assert copied.curve[-1] == pytest.approx(0.04, abs=0.02) and shifted.curve[-1] == pytest.approx(0.11, abs=0.04)
@@ -179,7 +179,7 @@ def test_no_place_is_the_subject_of_a_training_sentence():
 
 @pytest.mark.slow
 def test_translators_of_other_training_runs_write_jane():
-    says("trained from other seeds write *l' visite jane en septembre*, all three")
+    says("all three translators trained from other seeds write *l' visite jane en septembre*")
     from tests.other_trainings import trained
 
     assert [written(trained(seed))[0] for seed in (1, 2, 3)] == [JANE] * 3

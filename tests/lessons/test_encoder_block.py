@@ -106,6 +106,17 @@ def test_a_message_describes_the_parts_of_a_block_only_once():
     assert len(lines) == len(set(lines)) and "0.19999" not in "".join(lines)
 
 
+def test_an_error_in_token_influence_is_not_taken_for_a_change_of_x():
+    def as_wide_as_x(f, x):
+        x = x.detach().clone().requires_grad_()
+        y = f(x)
+        grads = [torch.autograd.grad(y[:, e].sum(), x, retain_graph=True)[0] for e in range(x.shape[1])]
+        return torch.stack(grads).pow(2).sum(dim=0)
+
+    text = as_text(verdict_on("token_influence", as_wide_as_x))
+    assert "IndexError" in text and "requires_grad" not in text
+
+
 def test_the_skeleton_of_encoder_leaves_out_the_courses_options():
     from helpers.authoring.release import student_notebook
     from helpers.authoring.text import read_lesson
@@ -213,7 +224,7 @@ def test_attention_is_linear_for_fixed_weights():
 
 @pytest.mark.full
 def test_the_last_gradient_falls_with_depth_only_with_a_final_norm():
-    says("In pre-norm with a final norm it falls from 70 to 14", "Without the final norm it doesn't fall.")
+    says("In pre-norm with a final norm it falls from 70 to 14", "Without the final norm it barely changes.")
     _, last = figures.measured_gradients()
     assert last["pre-norm"][0] == pytest.approx(70, abs=1)  # its end: test_gradients_by_depth_and_kind_of_block
     assert (last[figures.BARE][0], last[figures.BARE][-1]) == pytest.approx((88, 82), abs=1)
@@ -268,7 +279,7 @@ def test_figures_are_drawn_from_the_learners_functions():
 @pytest.mark.full
 def test_small_matrices_keep_the_stream_only_with_residual_connections():
     says(
-        "with residual connections small matrices add little",
+        "the three lines with residual connections are close together in both charts, because small matrices",
         "Post-norm and the line without a residual connection keep size 1",
     )
     starts = torch.randn(20, 1, 5, explore.WIDTH, generator=torch.Generator().manual_seed(1))

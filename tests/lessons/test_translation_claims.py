@@ -110,7 +110,7 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder():
 @pytest.mark.full
 @torch.no_grad()
 def test_a_wider_beam_gives_the_same_translations():
-    says("for ten unseen sentences, the course's translator writes the same with a beam of 4.")
+    says("For ten unseen sentences, the course's translator writes the same with a beam of 4")
     network = translator.model()
     for pair in corpus.unseen_pairs()[:10]:
         src = batch_of([pair.english])

@@ -144,6 +144,7 @@ def cross_attention() -> Picture:
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
     hidden = [p_hidden for _, _, p_hidden in with_source_hidden(ENGLISH, FRENCH)]
     bars(right, predicts, hidden, ".3f", across=True, xlim=(0, 1.25), xlabel="probability of the correct word")
+    right.set_xticks([0, 0.5, 1])
     right.set_title("source hidden from this position", fontsize=11)
     best = zip(reads, predicts, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     most = [f"{read} (next: {say}) to {english[key]} {weight:.2f}" for read, say, key, weight in best]

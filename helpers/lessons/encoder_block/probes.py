@@ -58,7 +58,9 @@ def module_by_keywords(answer, args, kwargs):
 def influence_on_x(answer, args, kwargs):
     """args = (f, x): the answer for an x that requires a gradient, and whether x still does and its grad is None."""
     f, x = args[0], args[1].requires_grad_()
-    output = answer(f, x).detach()
-    unchanged = x.requires_grad and x.grad is None
-    x.requires_grad_(False)
+    try:
+        output = answer(f, x).detach()
+        unchanged = x.requires_grad and x.grad is None
+    finally:  # even after an error, which would otherwise be reported as a change of x
+        x.requires_grad_(False)
     return {"influence": output, "x still requires a gradient, and x.grad is still None": unchanged}, []

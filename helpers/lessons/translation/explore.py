@@ -47,15 +47,15 @@ def smoothed_target():
     side.plot(grid, [best_smoothed(x, 194)[2] for x in grid], color="#A0A0A0")
     (dot,) = side.plot([], [], "o", color=RED)
     side.set(xlim=(0, 0.52), ylim=(0, 4), xlabel="smoothing", title="smallest possible loss, nats")
-    title = ax.set_title("true word 0.0000, each other 0.00000")
+    title = ax.set_title("true word 0.0000, each other word 0.00000")
 
     def draw(smoothing: float) -> Picture:
         p, margin, loss = best_smoothed(smoothing, 194)
         bars.show([p, *[smoothing / 194] * 5], ".4f")
         dot.set_data([smoothing], [loss])
-        title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
+        title.set_text(f"true word {p:.4f}, each other word {smoothing / 194:.5f}")
         best = f"a margin of {margin:.1f} in logits" if margin < math.inf else "an infinite margin in logits"
-        alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
+        alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other word's "
         alt += f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         return Picture(figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
 

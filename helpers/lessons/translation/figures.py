@@ -258,6 +258,7 @@ def same_function() -> Picture:
         bars(ax, list(found), values, "g" if i else ".4f", across=True, color=[BLUE, BLUE, BLUE, ORANGE])
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, 1.25 * max(values))
+        ax.set_xticks(range(0, 101, 25) if i else range(4))
     described = "; ".join(f"{name}: {nats:.4f} nats, {100 * exact:g}% exact" for name, (nats, exact) in found.items())
     alt = f"The course's translator on 200 unseen sentences. {described}."
     return Picture(figure, alt, "Figure 11.13. One translator, its weights changed in three ways.")
