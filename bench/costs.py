@@ -8,7 +8,9 @@ The accepted variants (tests/accepted_variants) are put in too, and the program 
 import argparse
 import html
 import itertools
+import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -25,20 +27,24 @@ from helpers.widgets.progress_bar import bar
 PAGE = "docs/what_a_mistake_costs.md"
 SENTENCE = "jane visits africa in september"
 FINISHED = "the finished block"
-# Part of the message for a correct module whose submodules have other names, so it cannot load the trained weights.
-OTHER_NAMES = "don't fit"
 FOLD = "<details><summary>Its mistakes, one per line</summary>\n"  # There are hundreds of them.
 TABLE = "| mistake | nats per word | exact |\n|---|---|---|\n"
 SECONDS = 20.0  # of processor time, for one mistake
+LONGEST = 120  # characters of the reason why the translator stopped
+# Parts of the messages for correct variants that cannot be measured, and what the page says about them.
+NOT_MEASURED = {
+    "don't fit": "could not load the trained weights",
+    "took more than": f"took more than {SECONDS:g} seconds",
+}
 HEAD = """# What a mistake costs
 
 Made by `python -m bench.costs`; don't edit it.
 
 Every known mistake that fits into the translator was put in place of the finished block. The tables show the loss in
 nats per word on {count} unseen sentences, with teacher forcing, and how many of {exact} sentences were translated
-exactly. The finished translator has {loss} nats per word and {share}% exact translations. All of this holds for one
-trained network, and a bug that was there during training would cost something else. Where a mistake costs nothing here,
-the translator never runs into the case that it gets wrong.
+exactly. The finished translator has {loss} nats per word and {percent}% exact translations. A range stands for several
+forms of one mistake. All of this holds for one trained network, and a bug that was there during training would cost
+something else. Where a mistake costs nothing here, these sentences don't depend on what it gets wrong.
 
 """
 
@@ -69,7 +75,7 @@ def main() -> int:
     made = kept | sections(rows)
     path.write_text(page({lesson.name: made[lesson.name] for lesson in home.lessons if lesson.name in made}), "utf-8")
     print(f"{PAGE}: {len(rows)} parts measured, {time.process_time() - start:.0f} s of processor time")
-    costly = [row for row in rows if row.name == "right" and not is_right(row) and OTHER_NAMES not in row.failed]
+    costly = [row for row in rows if row.name == "right" and not is_right(row) and not why_not_measured(row)]
     for row in costly:
         print(f"{row.lesson}, {row.part}: an accepted variant costs something: {row.label} {row.nats} {row.failed}")
     return int(bool(costly))
@@ -104,6 +110,10 @@ def is_right(row: Cost) -> bool:
     return not row.failed and abs(row.nats - usual.nats) <= 1e-5 + 1e-3 * usual.nats
 
 
+def why_not_measured(row: Cost) -> str:
+    return next((words for part, words in NOT_MEASURED.items() if part in row.failed), "")
+
+
 def sections(rows: list[Cost]) -> dict[str, str]:
     """Each lesson's section of the page. Each part has a table, which begins with the finished block; the accepted
     variants of all parts are summed up in a sentence at the end."""
@@ -113,12 +123,12 @@ def sections(rows: list[Cost]) -> dict[str, str]:
         right = [row for row in rows_here if row.name == "right"]
         shown = [row for row in rows_here if row.name != "right" or row.label == FINISHED]
         parts = itertools.groupby(shown, key=lambda row: row.part)
-        tables = (f"\n### `{part}`\n\n{TABLE}{''.join(map(_line, group))}" for part, group in parts)
+        tables = (f"\n### `{part}`\n\n{TABLE}{_lines(list(group))}" for part, group in parts)
         made[lesson] = f"## {lesson}\n\n{FOLD}{''.join(tables)}\n</details>\n"
         free = sum(is_right(row) for row in right)
-        made[lesson] += f"\nOf {len(right)} correct variants that were put in, {free} cost nothing."
-        if free < len(right):
-            made[lesson] += " The trained weights don't fit the others, because their submodules have other names."
+        others = Counter(filter(None, map(why_not_measured, right)))
+        facts = [f"{free} cost nothing", *(f"{count} {words}" for words, count in others.items())]
+        made[lesson] += f"\nOf {len(right)} correct variants that were put in, {' and '.join(facts)}."
     return made
 
 
@@ -134,18 +144,40 @@ def page(made: dict[str, str]) -> str:
         count=evaluation.LOSS_SENTENCES,
         exact=stage.EXACT_SENTENCES,
         loss=evaluation.in_nats(usual.nats),
-        share=f"{100 * usual.exact:.0f}",
+        percent=f"{100 * usual.exact:.0f}",
     )
     return head + "\n\n".join(made.values()) + "\n"
 
 
-def _line(row: Cost) -> str:
-    """The table row of a mistake. If the translator stopped, the reason is below the mistake's name."""
+def _lines(rows: list[Cost]) -> str:
+    """The table rows of a part, one for all mistakes with the same label and the same reason for a stop."""
+    alike: dict[tuple[str, str], list[Cost]] = {}
+    for row in rows:
+        alike.setdefault((row.label, row.failed), []).append(row)
+    return "".join(map(_line, alike.values()))
+
+
+def _line(alike: list[Cost]) -> str:
+    """The table row of mistakes with the same label. If the translator stopped, the reason is below the label."""
+    row = alike[0]
     label = "*right*" if row.name == "right" and row.label == FINISHED else _cell(row.label)
     if row.nats is None or row.failed:
-        reason = row.failed.splitlines()[0] if row.failed else "no number"
-        return f"| {label}<br><small>{html.escape(_cell(reason), quote=False)}</small> | – | |\n"
-    return f"| {label} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f}% |\n"
+        return f"| {label}<br><small>{html.escape(_cell(_reason(row)), quote=False)}</small> | – | |\n"
+    nats = _range([evaluation.in_nats(one.nats) for one in sorted(alike, key=lambda one: one.nats)])
+    exact = _range([f"{100 * one.exact:.0f}" for one in sorted(alike, key=lambda one: one.exact)])
+    return f"| {label} | {nats} | {exact}% |\n"
+
+
+def _range(texts: list[str]) -> str:
+    return " to ".join(dict.fromkeys([texts[0], texts[-1]]))
+
+
+def _reason(row: Cost) -> str:
+    """Why the translator stopped, without the part's name, which stands above the table."""
+    first = row.failed.splitlines()[0] if row.failed else "no number"
+    for opening in (f"With your {row.part} the translator stopped: ", f"Your {row.part} raised "):
+        first = first.removeprefix(opening)
+    return textwrap.shorten(first.replace(f"Your {row.part} returned", "It returned"), LONGEST, placeholder=" …")
 
 
 def _cell(text: str) -> str:

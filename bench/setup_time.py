@@ -4,6 +4,7 @@ Measured are the set-up cell (if the course is already there), `import helpers`,
 `progress()`, each in fresh processes, as after a restart. As in Colab, torch, numpy and IPython are already imported.
 """
 
+import math
 import os
 import statistics
 import subprocess
@@ -53,11 +54,11 @@ def main() -> None:
     medians = {name: statistics.median(times) for name, times in runs.items()}
     for name, median in medians.items():
         print(f"{name:<16}{median:6.2f} s (median of {REPEATS}), {max(runs[name]):.2f} s at most")
+    tenths = math.floor(10 * max(medians["set-up cell"], medians["progress()"])) + 1
     says = (
-        f"The set-up cell takes {medians['set-up cell']:.1f} s. The first `at_work` in a kernel takes "
+        f"The set-up cell and `progress()` take less than {tenths / 10} s each. The first `at_work` in a kernel takes "
         f"{medians['first at_work']:.1f} s, because it imports Matplotlib, and each later one "
-        f"{medians['later at_work']:.1f} s. `progress()` takes {medians['progress()']:.1f} s. For comparison, "
-        f"importing torch takes {torch_seconds:.1f} s."
+        f"{medians['later at_work']:.1f} s. For comparison, importing torch takes {torch_seconds:.1f} s."
     )
     print(says)
     keep("setup_time", says, {f"{name} over import torch": median / torch_seconds for name, median in medians.items()})

@@ -597,12 +597,12 @@ def test_learners_notebooks_contain_no_solution(lesson):
     assert all(text not in released for text in model_answers)
 
 
-@pytest.mark.xdist_group("learner's wing")  # one worker reads the files
+@pytest.mark.xdist_group("learner's sources")  # one worker reads the files
 @each_lesson
 def test_helpers_for_learners_contain_no_solution(lesson):
     answers = solutions_of(lesson)
     leaks = []
-    for path in learners_wing():
+    for path in learners_sources():
         if "translator" in path.parts:  # an answer that is or calls one of these parts is refused
             continue
         source = path.read_text(encoding="utf-8")
@@ -627,12 +627,12 @@ def test_the_notebooks_folder_contains_only_notebooks():
     assert files and all(path.suffix == ".ipynb" for path in files)
 
 
-WINGS = ("authoring", "grading", "classroom")
+SEPARATE = ("authoring", "grading", "classroom")
 
 
-def learners_wing() -> list[Path]:
+def learners_sources() -> list[Path]:
     """Return the sources that learners have, without the blocks of finished lessons."""
-    paths = [path for path in (ROOT / "helpers").rglob("*.py") if not set(WINGS) & set(path.parts)]
+    paths = [path for path in (ROOT / "helpers").rglob("*.py") if not set(SEPARATE) & set(path.parts)]
     return [path for path in paths if not path.name[0].isdigit()]
 
 

@@ -1140,19 +1140,19 @@ def test_how_a_call_is_written():
     module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
     assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
-    lines = wording.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
+    lines = wording.call_lines(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
     assert lines[0] == "with f(Q, K)", "named as in the exercise, not as our stub"
-    lines = wording.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
+    lines = wording.call_lines(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
     assert lines == [
         "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
         "where facts_mean is mean over all seen",
     ], "the exercise has no name for it"
-    named = wording.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
+    named = wording.call_lines(key, Case((), {"model": Stub("facts_mean", (2,))}))
     assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
-    assert wording.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
-    assert len(wording.called(key, Case((Stub("facts_wordless", (2,)),)))) == 1
-    assert wording.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
+    assert wording.call_lines(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
+    assert len(wording.call_lines(key, Case((Stub("facts_wordless", (2,)),)))) == 1
+    assert wording.call_lines(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
 
 
 def test_the_call_is_always_shown():

@@ -99,7 +99,7 @@ def test_moodle_downloads_with_folders_and_with_flat_names(group):
             "Cyd Dorn_103_assignsubmission_file_04_scaling.ipynb": notebook("cyd"),
         }
     )
-    assert set(outcome.became.values()) == {"new"} and notes == []
+    assert set(outcome.status.values()) == {"new"} and notes == []
     for student, answer in (("Ada Lovelace", "ada"), ("Ben O Neill-Smith", "ben"), ("Cyd Dorn", "cyd")):
         assert group.has(student) == notebook(answer)
     assert (group.folders.submitted / "Ada Lovelace" / LESSON / "translator.safetensors").read_bytes() == b"numbers"
@@ -141,7 +141,7 @@ def test_brightspace_downloads_where_the_newest_submission_counts(group, file):
             "index.html": b"<p>of the platform</p>",
         }
     )
-    assert outcome.became == {"Ada Lovelace-7": "new"} and group.has("Ada Lovelace-7") == notebook("newest")
+    assert outcome.status == {"Ada Lovelace-7": "new"} and group.has("Ada Lovelace-7") == notebook("newest")
     assert notebook("first") in group.all_bytes() and list(outcome.twice) == ["Ada Lovelace-7"]
     source = read_sources(group.folders, LESSON)["Ada Lovelace-7"]
     assert source.time == local_time("Nov 10, 2026 9:30 AM", "%b %d, %Y %I:%M %p").isoformat()
@@ -172,7 +172,7 @@ def test_gradescope_downloads_with_groups_and_times(group):
             "assignment_1_export/submission_901/04_scaling.ipynb": notebook("nobody's"),
         }
     )
-    assert set(outcome.became) == {"ada@example.org", "ben@example.org", "901"}
+    assert set(outcome.status) == {"ada@example.org", "ben@example.org", "901"}
     assert group.has("ada@example.org") == group.has("ben@example.org") == notebook("both")
     stamp = group.folders.submitted / "ada@example.org" / LESSON / "timestamp.txt"
     assert stamp.read_text() == "2026-11-03 10:30:00 UTC"
@@ -204,12 +204,12 @@ def test_a_folder_is_collected_like_a_zip_and_so_are_zips_in_it(group):
     (root / "ada" / "04_scaling.ipynb").write_bytes(notebook("ada"))
     (root / "ben.zip").write_bytes(zipped({"work/04_scaling.ipynb": notebook("ben")}))
     outcome, _ = group.take_path(root)
-    assert outcome.became == {"ada": "new", "ben": "new"} and group.has("ben") == notebook("ben")
+    assert outcome.status == {"ada": "new", "ben": "new"} and group.has("ben") == notebook("ben")
 
 
 def test_the_lesson_is_recognized_by_the_notebook(group):
     outcomes, _ = group.take({"ada/a.ipynb": notebook("4"), "ben/b.ipynb": notebook("3", OTHER)}, lesson=None)
-    assert [(outcome.lesson, list(outcome.became)) for outcome in outcomes] == [(OTHER, ["ben"]), (LESSON, ["ada"])]
+    assert [(outcome.lesson, list(outcome.status)) for outcome in outcomes] == [(OTHER, ["ben"]), (LESSON, ["ada"])]
     assert group.has("ben", OTHER) == notebook("3", OTHER)
 
 
@@ -243,7 +243,7 @@ def test_the_roster_names_students_and_shows_who_is_missing(group):
     assert group.students() == {"ada", "zoe-99"}
     assert outcome.missing == ["ben"] and outcome.unlisted == ["zoe-99"]
     later, _ = group.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook knows the class
-    assert later.became == {"ben": "new"} and later.missing == []
+    assert later.status == {"ben": "new"} and later.missing == []
     with open_gradebook(group.folders) as gradebook:
         assert gradebook.find_student("ben").email == "b@x.org"
 
@@ -290,7 +290,7 @@ def test_two_students_of_the_same_name_are_kept_apart(group):
     outcome, notes = group.take(files)
     assert group.students() == {"Ada Lovelace-101", "Ada Lovelace-102"} and "grading worksheet" in notes[0]
     again, _ = group.take(files)
-    assert set(again.became.values()) == {"unchanged"} and len(group.students()) == 2
+    assert set(again.status.values()) == {"unchanged"} and len(group.students()) == 2
 
 
 def test_a_later_student_of_the_same_name_does_not_replace_the_first(group):
@@ -303,10 +303,10 @@ def test_brightspaces_numbers_in_a_roster_tell_equal_names_apart(group):
     files = {f"{n}-42 - Ada Lovelace - Nov 3, 2026 930 AM/x.ipynb": notebook(str(n)) for n in (7, 8)}
     roster = "id,first_name,last_name,lms_user_id\nada,Ada,Lovelace,{}\nada2,Ada,Lovelace,{}\n"
     outcome, notes = group.take(files, roster=roster.format("", ""))
-    assert set(outcome.became) == {"Ada Lovelace-7", "Ada Lovelace-8"} and outcome.missing == ["ada", "ada2"]
+    assert set(outcome.status) == {"Ada Lovelace-7", "Ada Lovelace-8"} and outcome.missing == ["ada", "ada2"]
     assert "more than one Ada Lovelace, so this one is Ada Lovelace-7" in notes[0] and "lms_user_id" in notes[0]
     outcome, _ = group.take(files, roster=roster.format("8", "7"))
-    assert set(outcome.became) == {"ada", "ada2"} and group.has("ada") == notebook("8")
+    assert set(outcome.status) == {"ada", "ada2"} and group.has("ada") == notebook("8")
 
 
 def test_moodles_worksheet_tells_equal_names_apart_and_gives_times(group):
@@ -327,7 +327,7 @@ def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(group):
     group.take(files)
     two_downloads = {f"{download}/{name}": content for download in "ab" for name, content in files.items()}
     outcome, notes = group.take(two_downloads, roster=MOODLE_SHEET)
-    assert outcome.became["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
+    assert outcome.status["Jörg Müller"] == "unchanged" and outcome.unlisted == outcome.missing == []
     assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
     students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}
     with open_gradebook(group.folders) as gradebook:
@@ -337,7 +337,7 @@ def test_a_later_roster_keeps_known_students_or_reports_their_new_ids(group):
 def test_a_worksheet_of_another_assignment_still_gives_names(group):
     sheet = MOODLE_SHEET.replace("Participant 10", "Participant 77")
     outcome, _ = group.take({"Jörg Müller_5_assignsubmission_file_/x.ipynb": notebook("j")}, roster=sheet)
-    assert outcome.became == {"jm@x.org": "new"}
+    assert outcome.status == {"jm@x.org": "new"}
 
 
 def test_a_submission_is_replaced_only_by_a_newer_one_and_kept(group):
@@ -345,11 +345,11 @@ def test_a_submission_is_replaced_only_by_a_newer_one_and_kept(group):
     first, second = {folder.format(3): notebook("first")}, {folder.format(5): notebook("second")}
     group.take(first)
     outcome, _ = group.take(second)
-    assert outcome.became == {"Ada Lovelace-7": "newer"} and group.has("Ada Lovelace-7") == notebook("second")
+    assert outcome.status == {"Ada Lovelace-7": "newer"} and group.has("Ada Lovelace-7") == notebook("second")
     kept = outcome.twice["Ada Lovelace-7"]
     assert (kept / f"{LESSON}.ipynb").read_bytes() == notebook("first")
     outcome, _ = group.take(first)  # yesterday's download again
-    assert outcome.became == {"Ada Lovelace-7": "unchanged"} and group.has("Ada Lovelace-7") == notebook("second")
+    assert outcome.status == {"Ada Lovelace-7": "unchanged"} and group.has("Ada Lovelace-7") == notebook("second")
 
 
 def test_an_old_download_without_times_does_not_restore_old_submissions(group):
@@ -403,7 +403,7 @@ def test_nested_zips_are_unpacked_and_damaged_ones_are_reported_and_kept(group):
             "Cyd C_3_assignsubmission_file_/work.rar": b"Rar!",
         }
     )
-    assert group.has("Ada A") == notebook("deep") and set(outcome.became) == {"Ada A", "Ben B", "Cyd C"}
+    assert group.has("Ada A") == notebook("deep") and set(outcome.status) == {"Ada A", "Ben B", "Cyd C"}
     assert [note for note in notes if "Ben B" in note and "damaged" in note]
     assert {b"PK\x03\x04 no zip at all", b"Rar!"} <= group.all_bytes()
 
@@ -474,7 +474,7 @@ def test_a_submission_without_a_notebook_is_reported(group):
     files = {"Ada A_1_assignsubmission_file_/04_scaling.ipynb": notebook("a"), f"{moodle}/answers.pdf": b"%PDF-1.7"}
     outcome, notes = group.take(files)
     assert notes == [f"{moodle}: no notebook was handed in; {LESSON}.ipynb was expected."]
-    assert set(outcome.became) == {"Ada A", "Ben B"}
+    assert set(outcome.status) == {"Ada A", "Ben B"}
 
 
 def test_of_several_notebooks_the_answered_one_counts_and_all_are_kept(group):
@@ -492,7 +492,7 @@ def test_umlauts_from_a_mac_and_from_windows_are_the_same_student(group):
     name = "Jörg Müller_5_assignsubmission_file_/04_scaling.ipynb"
     group.take({unicodedata.normalize("NFD", name): notebook("j")})
     outcome, _ = group.take({name: notebook("j")})
-    assert outcome.became == {"Jörg Müller": "unchanged"}
+    assert outcome.status == {"Jörg Müller": "unchanged"}
 
 
 def test_utf8_names_without_the_utf8_flag_are_read(group):

@@ -56,12 +56,12 @@ def graph() -> dict[str, set[str]]:
     return {module: imports(path, module) for module, path in MODULES.items() if module != "helpers"}
 
 
-WINGS = ("helpers.authoring", "helpers.grading", "helpers.classroom")
+SEPARATE = ("helpers.authoring", "helpers.grading", "helpers.classroom")
 OPEN_TO = {"classroom": {"grading"}}  # classroom passes submissions to grading and reads its points
 
 
-def wing(module: str) -> str:
-    return module.split(".")[1] if module.startswith(WINGS) else "learner"
+def package_of(module: str) -> str:
+    return module.split(".")[1] if module.startswith(SEPARATE) else "learner"
 
 
 def test_helpers_has_at_most_ten_top_level_modules():
@@ -89,7 +89,7 @@ def test_authoring_grading_and_classroom_are_separate():
         (a, b)
         for a, others in graph().items()
         for b in others
-        if wing(b) not in {"learner", wing(a)} | OPEN_TO.get(wing(a), set())
+        if package_of(b) not in {"learner", package_of(a)} | OPEN_TO.get(package_of(a), set())
     }
     assert crossed == set()
 

@@ -240,7 +240,7 @@ def test_a_mistake_can_be_switched_on_and_off_with_the_keyboard(page):
     switch.focus()
     page.keyboard.press("Space")
     assert switch.get_attribute("aria-pressed") == "true" and written(page) != right
-    assert page.locator(".machine-untouched").inner_text() == f"Untouched: {right}"
+    assert page.locator(".machine-untouched").inner_text() == f"Without the mistake: {right}"
     assert page.get_by_label("A known mistake in it").input_value() == "no_positions"
     explained = page.locator(".machine-inspector > p").first
     assert explained.inner_text().endswith("Here it has a mistake: no positions.")

@@ -355,10 +355,10 @@ print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs
 
 @pytest.mark.full
 def test_the_sandbox_of_lesson_11_has_sentences_but_no_translations_on_demand(tmp_path):
-    stage_helpers(tmp_path / "wing", "11_translation")
-    wing = tmp_path / "wing" / "helpers"
-    assert not any((wing / name).exists() for name in WITHHELD_FILES["11"])
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "wing"), "MPLBACKEND": "agg"}
+    stage_helpers(tmp_path / "sandbox", "11_translation")
+    sandbox = tmp_path / "sandbox" / "helpers"
+    assert not any((sandbox / name).exists() for name in WITHHELD_FILES["11"])
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "sandbox"), "MPLBACKEND": "agg"}
     done = subprocess.run([sys.executable, "-c", INSIDE], env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     refused, count, pair, drawn, unseen, words = json.loads(done.stdout.splitlines()[-1])
@@ -368,6 +368,6 @@ def test_the_sandbox_of_lesson_11_has_sentences_but_no_translations_on_demand(tm
 
 
 def test_other_sandboxes_have_the_whole_corpus(tmp_path):
-    stage_helpers(tmp_path / "wing", "04_scaling")
-    assert (tmp_path / "wing" / "helpers" / "corpus" / "translation.py").is_file()
-    assert not (tmp_path / "wing" / "helpers" / "corpus" / "provided").exists()
+    stage_helpers(tmp_path / "sandbox", "04_scaling")
+    assert (tmp_path / "sandbox" / "helpers" / "corpus" / "translation.py").is_file()
+    assert not (tmp_path / "sandbox" / "helpers" / "corpus" / "provided").exists()

@@ -161,8 +161,8 @@ def test_the_owners_notebook_is_found_in_clones_of_a_download(folders, tmp_path,
     room = tmp_path / "room"
     room.mkdir()
     (outcome,), notes = collect(folders, type(tmp_path)(path), LESSON if named else None, [], room)
-    assert outcome.lesson == LESSON and len(outcome.became) == (2 if ben else 1) and notes == []
-    for student in outcome.became:
+    assert outcome.lesson == LESSON and len(outcome.status) == (2 if ben else 1) and notes == []
+    for student in outcome.status:
         submission = read_submission(folders.submitted, student, course_release(SOLUTION), folders.source)
         assert answers(submission) == ["scaled_scores"] and submission.flags == []
 

@@ -29,7 +29,7 @@ def pins(lines) -> dict[str, str]:
 LEARNER = pins((ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines())
 LOCK = pins((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines())
 ALL = LEARNER | pins(line for extra in EXTRAS.values() for line in extra)
-WINGS = {
+DECLARED = {
     "learner": LEARNER,
     "authoring": LEARNER | pins(EXTRAS["author"]) | pins(EXTRAS["book"]),
     "grading": LEARNER | pins(EXTRAS["grade"]) | pins(EXTRAS["cluster"]),
@@ -41,9 +41,9 @@ WINGS = {
 }
 
 
-def wing(path) -> str:
+def part_of(path) -> str:
     top, *rest = path.relative_to(ROOT).parts
-    return (rest[0] if rest[0] in WINGS else "learner") if top == "helpers" else top
+    return (rest[0] if rest[0] in DECLARED else "learner") if top == "helpers" else top
 
 
 @functools.cache
@@ -61,15 +61,15 @@ def imported(path) -> set[str]:
 owners_of_modules = functools.cache(packages_distributions)
 
 
-@pytest.mark.parametrize("name", WINGS)
+@pytest.mark.parametrize("name", DECLARED)
 def test_each_part_declares_the_packages_it_imports(name):
     known, missing = owners_of_modules(), set()
     folders = [ROOT / folder for folder in ("helpers", "tests", "bench", "docs", "solutions")]
     for path in [file for folder in folders for file in folder.rglob("*.py")]:
-        if wing(path) == name:
+        if part_of(path) == name:
             for package in imported(path) - {path.stem for path in path.parent.glob("*.py")}:
                 owners = {re.sub(r"[-_.]+", "-", owner).lower() for owner in known.get(package, [package])}
-                if not owners & set(WINGS[name]):
+                if not owners & set(DECLARED[name]):
                     missing.add(f"{path.relative_to(ROOT)}: {package}")
     assert not missing
 

@@ -1,12 +1,13 @@
 // For keyboards and screen readers: what scrolls sideways can be reached, and what the generators name badly or not at all.
 function reach() {
-  for (const one of document.querySelectorAll("pre, .table-wrapper")) {
+  for (const one of document.querySelectorAll("pre, .table-wrapper, p:has(> img:only-child)")) {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
     else one.removeAttribute("tabindex");
   }
 }
 function look() {
-  for (const one of document.querySelectorAll("figure, pre, .table-wrapper, .math-wrapper, .scrolls")) {
+  const wide = "figure, pre, .table-wrapper, .math-wrapper, .scrolls, p:has(> img:only-child)";
+  for (const one of document.querySelectorAll(wide)) {
     one.classList.toggle("more", one.scrollLeft + one.clientWidth < one.scrollWidth - 2);
   }
 }

@@ -12,7 +12,18 @@ from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.verdict import RESERVED, WHOLE_ANSWER, Problem, Verdict, argument_name, assess, most_important
-from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
+from helpers.checking.wording import (
+    a_or_an,
+    at,
+    builds,
+    call_lines,
+    counted,
+    dtype_of,
+    fits,
+    some_of,
+    type_words,
+    written,
+)
 
 WITH_DETAIL = ("wrong_shape", "raises", "measured")  # described in detail even if a known mistake explains them
 
@@ -43,7 +54,7 @@ def text(problem: Problem, key) -> str:
     if problem.kind == "value" and problem.seen.drew and not problem.expected.drew:
         lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE_ANSWER:
-        lines += called(key, problem.case)
+        lines += call_lines(key, problem.case)
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ A metric judges a trained model by its outputs for unseen inputs. The cases of s
     def exact_translations(truths, outputs):
         right = sum(a == b for truth, output in zip(truths, outputs) for a, b in zip(truth, output))
         ...
-        return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
+        return Score(fraction, passed, f"{right} of {total} unseen sentences exactly right")
 
 A metric gets only outputs that have the type and shape of the truth (see misfit). If the truth is not what the answer
 returns, it is a dict with the entry "shape". The answer then returns a float tensor of that shape, and only
@@ -64,12 +64,12 @@ stub, scenario, view, metric = STUBS.register, SCENARIOS.register, VIEWS.registe
 class Score:
     """The result of a metric.
 
-    share: the fraction of the points, from 0 to 1. passed: whether the answer is good enough. words: a sentence for
-    the learner about what was measured. mistake: the name of what went wrong, if the numbers show it. It is a Mistake
-    of the answer key, whose label and hint are then shown, or any other name, shown with spaces for underscores.
+    fraction: of the points, from 0 to 1. passed: whether the answer is good enough. words: a sentence for the learner
+    about what was measured. mistake: the name of what went wrong, if the numbers show it. It is a Mistake of the answer
+    key, whose label and hint are then shown, or any other name, shown with spaces for underscores.
     """
 
-    share: float
+    fraction: float
     passed: bool
     words: str
     mistake: str | None = None

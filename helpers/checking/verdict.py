@@ -173,7 +173,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     parts = [Part(result.words, result.passed)]
     if _takes_mutable(key):
         parts.append(Part(UNCHANGED, not changed))
-    fraction = min(1.0, max(0.0, float(result.share))) * (1 - CHANGED_COSTS if changed else 1)
+    fraction = min(1.0, max(0.0, float(result.fraction))) * (1 - CHANGED_COSTS if changed else 1)
     points = key.points if fraction == 1 else math.floor(key.points * fraction)
     if result.passed:
         name = "input_changed" if changed else None

@@ -107,7 +107,7 @@ def at(path: tuple) -> str:
     return "" if not path else " at " + "".join(f"[{written(item)}]" for item in path)
 
 
-def called(key, case: Case) -> list[str]:
+def call_lines(key, case: Case) -> list[str]:
     """The lines of a message about a case's call: the call, and what each stub among its arguments computes."""
     call = call_text(key, case)
     lines = [call if call.startswith("with ") else f"with {call}"]

@@ -69,7 +69,7 @@ class Outcome:
 
     lesson: str
     platforms: set[str] = field(default_factory=set)
-    became: dict[str, str] = field(default_factory=dict)  # "new", "newer" or "unchanged"
+    status: dict[str, str] = field(default_factory=dict)  # "new", "newer" or "unchanged"
     twice: dict[str, Path] = field(default_factory=dict)  # folder of the submission that does not count
     misplaced: dict[str, str] = field(default_factory=dict)
     late: dict[str, str] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def collect(
             handed_in = set(find_submissions(folders.submitted, target))
             outcome.missing = sorted({person.student for person in known_students(gradebook)} - handed_in)
             if enrolled:
-                outcome.unlisted = sorted((set(outcome.became) | set(outcome.misplaced)) - ids)
+                outcome.unlisted = sorted((set(outcome.status) | set(outcome.misplaced)) - ids)
             outcomes.append(outcome)
     return outcomes, notes
 
@@ -255,15 +255,15 @@ def _store(folders: Folders, part: _Part, sources: dict[str, Source], outcome: O
         place = file.names[len(upload.download)]
     time = upload.time.isoformat() if upload.time else ""
     new = Source(upload.platform, upload.id, place, upload.name, upload.email, upload.late, "", time)
-    became, folder = store(folders, part.lesson, student, files, new, sources.get(student))
-    if became in ("older", "newer"):
+    status, folder = store(folders, part.lesson, student, files, new, sources.get(student))
+    if status in ("older", "newer"):
         outcome.twice[student] = folder
-    if became == "older":
-        outcome.became.setdefault(student, "unchanged")
+    if status == "older":
+        outcome.status.setdefault(student, "unchanged")
         return
-    if outcome.became.get(student) != "new":
-        outcome.became[student] = became
-    if became != "unchanged" or student not in sources or not sources[student].place:
+    if outcome.status.get(student) != "new":
+        outcome.status[student] = status
+    if status != "unchanged" or student not in sources or not sources[student].place:
         sources[student] = new
 
 
@@ -300,7 +300,7 @@ def _note_late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due
     submission has no time, the platform's own mark decides."""
     from nbgrader.api import MissingEntry
 
-    for student in outcome.became:
+    for student in outcome.status:
         source = sources[student]
         if due.moment is not None and source.time:
             seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
@@ -317,10 +317,10 @@ def summary(outcomes: list[Outcome], notes: list[str]) -> list[str]:
     """The lines that the terminal shows."""
     lines = []
     for outcome in outcomes:
-        counts = Counter(outcome.became.values())
+        counts = Counter(outcome.status.values())
         counted = [f"{counts[word]} {word}" for word in ("new", "newer", "unchanged") if counts[word]]
         source = " and ".join(sorted(NAMES[name] for name in outcome.platforms if name in NAMES))
-        total = len(outcome.became)
+        total = len(outcome.status)
         what = f"{'submission' if total == 1 else 'submissions'}{f' from {source}' if source else ''}"
         lines.append(", ".join([f"{outcome.lesson}: {total} {what}", *counted]))
         lines += _names_line("missing", outcome.missing)

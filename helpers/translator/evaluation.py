@@ -69,7 +69,8 @@ def in_nats(loss: float) -> str:
     """A loss as text, with more decimals the smaller it is."""
     if loss != loss:
         return "NaN"
-    digits = 2 if loss >= 0.1 else 3 if loss >= 0.01 else 4 if loss >= 0.001 else 5
+    size = abs(loss)
+    digits = 2 if size >= 0.1 else 3 if size >= 0.01 else 4 if size >= 0.001 else 5
     return f"{loss:.{digits}f}"
 
 

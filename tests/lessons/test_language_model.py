@@ -254,27 +254,27 @@ def test_the_source_itself_gets_full_points_and_a_leak_gets_none():
     both = truths()
     logits = source_logits(both[0]["ids"])
     perfect = loss_above_the_line(both, [logits, logits])
-    assert perfect.passed and perfect.share == 1.0
+    assert perfect.passed and perfect.fraction == 1.0
     answers = F.one_hot(both[0]["ids"].roll(-1, dims=1), logits.shape[-1]) * 5.0
     leak = loss_above_the_line(both, [logits + answers, logits + answers])
-    assert leak.share == 0 and leak.mistake == "below_the_line"
+    assert leak.fraction == 0 and leak.mistake == "below_the_line"
     moved = logits.clone()
     moved[:, 20] += torch.randn(logits.shape[-1])
     future = loss_above_the_line(both, [logits, moved])
-    assert future.share == 0 and future.mistake == "sees_later_ids" and "at position 20 moved" in future.words
+    assert future.fraction == 0 and future.mistake == "sees_later_ids" and "at position 20 moved" in future.words
     for output in (logits, moved):  # no size of a single logit may hide a leak
         output[..., 0] = torch.where(both[0]["ids"].roll(-1, 1) == 0, output[..., 0], -1e7)
     assert loss_above_the_line(both, [logits, moved]).mistake == "sees_later_ids"
     logits = source_logits(both[0]["ids"])
     guess = loss_above_the_line(both, [logits * 0, logits * 0])
-    assert guess.share == 0 and guess.mistake == "not_trained" and not guess.passed
+    assert guess.fraction == 0 and guess.mistake == "not_trained" and not guess.passed
 
 
 def test_logits_at_a_low_temperature_cost_half_and_are_named():
     both = truths()
     logits = source_logits(both[0]["ids"]) / 0.35
     measured = loss_above_the_line(both, [logits, logits])
-    assert not measured.passed and measured.share <= 0.5 and measured.mistake == "low_temperature"
+    assert not measured.passed and measured.fraction <= 0.5 and measured.mistake == "low_temperature"
 
 
 @pytest.mark.parametrize("moved", [lambda x: x.roll(1, dims=1), lambda x: x.roll(-1, dims=1), lambda x: x.flip(1)])
@@ -552,4 +552,4 @@ def test_equal_logits_for_all_passages_are_not_called_a_leak():
     logits = source_logits(both[0]["ids"][:1]).expand(4, -1, -1)
     other = source_logits(both[0]["ids"][1:2]).expand(4, -1, -1)
     measured = loss_above_the_line(both, [logits, other])
-    assert measured.share == 0 and measured.mistake is None and "the same logits" in measured.words
+    assert measured.fraction == 0 and measured.mistake is None and "the same logits" in measured.words

@@ -137,7 +137,7 @@ def test_points_depend_on_the_number_of_exact_translations(answer, points, passe
 def test_translations_in_another_order_are_named_and_one_is_shown():
     truth = [f"le chat {i}" for i in range(8)]
     measured = check_11.exact_translations([truth], [truth[::-1]])
-    assert measured.mistake == "another_order" and not measured.share
+    assert measured.mistake == "another_order" and not measured.fraction
     assert "expected “le chat 0”, yours “le chat 7”" in measured.words
     assert check_11.exact_translations([truth], [truth]).words == "8 of 8 unseen sentences exactly right"
 
@@ -168,7 +168,7 @@ def written(sentences, steps=24, cut=True, eos_not_before=0, rank=0, squeezed=Fa
 
 
 @pytest.mark.parametrize(
-    ("way", "share", "mistake"),
+    ("way", "fraction", "mistake"),
     [
         ({}, 1, None),
         ({"cut": False}, 0.5, "goes_on_after_the_end"),
@@ -181,7 +181,7 @@ def written(sentences, steps=24, cut=True, eos_not_before=0, rank=0, squeezed=Fa
         ({"rank": 1}, 0, "not_the_likeliest"),
     ],
 )
-def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, share, mistake, monkeypatch):
+def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, fraction, mistake, monkeypatch):
     monkeypatch.setitem(globals(), "machine", translator.model())
     cases = measured_cases()
     english, french = cases[0].args[0][:40], cases[0].truth[:40]
@@ -189,7 +189,7 @@ def test_scripted_models_reveal_mistakes_that_a_trained_model_hides(way, share, 
     answer = functools.partial(written, **way)
     scripts = check_11.with_scripts(functools.update_wrapper(answer, written), cases[-1].args, {})[0]
     score = check_11.exact_translations([list(longer.values()), cases[-1].truth], [answer(list(longer)), scripts])
-    assert (score.share, score.passed, score.mistake) == (share, mistake is None, mistake)
+    assert (score.fraction, score.passed, score.mistake) == (fraction, mistake is None, mistake)
 
 
 def test_a_single_sentence_is_translated_as_in_a_batch(monkeypatch):

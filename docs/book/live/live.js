@@ -1,4 +1,4 @@
-/* The home page's machine: what one types runs through the map, and each box shows its numbers.
+/* The home page's translator: a typed sentence runs through the map, and each box shows its activations.
 
    The map stands in the page, with links to the lessons for readers without scripts. Here its boxes become buttons. */
 "use strict";
@@ -58,7 +58,7 @@ function livePage(root, held) {
   const glance = element("div", { class: "machine-glance" });
   const untouched = element("p", { class: "machine-untouched" });
   const heading = element("p", { class: "machine-label" });
-  const none = element("option", { value: "" }, "none: the machine as it was trained");
+  const none = element("option", { value: "" }, "none: the translator as it was trained");
   const mistakes = element("select", { id: "machine-mistake", onchange: () => putIn(mistakes.value) }, none);
   const scale = element("div"), losses = element("div", { "aria-live": "polite" });
   const title = element("h3", { tabindex: "-1" });
@@ -106,7 +106,7 @@ function livePage(root, held) {
     choices.append(element("span", {}, element("label", { for: id }, label), selects[name]));
   }
 
-  // What is seen first: the sentence, its translation, and where the translation looks.
+  // What is seen first: the sentence, its translation, and what the translation attends to.
   root.prepend(
     element(
       "div", { class: "machine-first" },
@@ -162,7 +162,7 @@ function livePage(root, held) {
     heading.textContent = `In French, word by word: still of “${words.join(" ")}”`;
     if (!typed.length) hint.append("Type a sentence of words that it knows, or take one of these.");
     else if (typed.length > held.longest) {
-      hint.append(`These are ${typed.length} words; the machine takes up to ${held.longest}.`);
+      hint.append(`These are ${typed.length} words; the translator takes up to ${held.longest}.`);
     } else if (strange) hint.append(...unknown(strange, /\S$/.test(sentence.value) && strange === typed.at(-1)));
     else {
       words = typed;
@@ -179,9 +179,9 @@ function livePage(root, held) {
     };
     const near = nearWords(word, known), offers = near.map((other) => button(other, () => swap(other)));
     if (typing && near[0]?.startsWith(word)) return [`“${word}” could become: `, ...offers];
-    const next = near.length ? "Near it: " : "Below are the words that it knows.";
+    const next = near.length ? "Similar words: " : "Below are the words that it knows.";
     const named = word.length > 30 ? `${word.slice(0, 30)}…` : word;
-    return [`The machine has never met “${named}”. ${next}`, ...offers];
+    return [`The translator doesn’t know “${named}”. ${next}`, ...offers];
   }
 
   const partsWith = (mistake) => ({ ...machine.PARTS, ...MISTAKES[mistake]?.parts });
@@ -263,11 +263,12 @@ function livePage(root, held) {
     };
     output.replaceChildren(...now.written.map(chip));
     const { name, padded } = MISTAKES[chosen.mistake] ?? {}, same = french(now) === french(right);
-    const look = "The words are those of the untouched machine. Look at the loss.";
-    const filled = padded ? " (The English is filled up with <pad>, as in a batch.)" : "";
-    const compared = `${same ? look : `Untouched: ${french(right)}`}${filled}`;
+    const look = "The translation is the same as without the mistake. Look at the loss.";
+    const filled = padded ? " (The English sentence is padded with <pad>, as in a batch.)" : "";
+    const compared = `${same ? look : `Without the mistake: ${french(right)}`}${filled}`;
     const sure = Math.min(...now.steps.map((step, i) => Math.exp(step[now.ids[i + 1]])));
-    const guess = sure < 0.9 ? "It guesses where it has less than 90 %: it was not trained on such sentences." : "";
+    const guess =
+      sure < 0.9 ? "It guesses where a word has less than 90%, because it was not trained on such sentences." : "";
     untouched.textContent = name ? compared : guess;
     const more = name ? `With the mistake: ${name}. ${compared}` : guess;
     status.textContent = `${words.join(" ")}: ${french(now)}. ${more}`;
@@ -328,10 +329,10 @@ function livePage(root, held) {
   function showLoss() {
     const usual = measured.get(""), found = measured.get(chosen.mistake);
     if (found === undefined) measure(chosen.mistake);
-    const result = (one) => `${inNats(one.nats)} nats per word, ${one.exact} of ${batch.length} word for word`;
+    const result = (one) => `${inNats(one.nats)} nats per word, ${one.exact} of ${batch.length} translated exactly`;
     const line = (label, one, name = "", more = "") =>
       element("p", { class: name }, `${label}: `, one ? element("b", {}, result(one) + more) : "being measured …");
-    const lines = [line("Untouched", usual)], marks = usual ? [[usual.nats, ""]] : [];
+    const lines = [line("As trained", usual)], marks = usual ? [[usual.nats, ""]] : [];
     if (chosen.mistake) {
       const times = found && usual ? found.nats / usual.nats : 1;
       const factor = times < 10 ? times.toFixed(1) : Math.round(times).toLocaleString("en");

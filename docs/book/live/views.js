@@ -29,10 +29,10 @@ function views(run, chosen, french) {
     embed: embedView(encoder, source, "English"),
     place: placeView(encoder, source),
     attention: attentionView(run, chosen, "attention", {
-      title: "Attention: each word looks at the words around it",
+      title: "Attention: each word attends to every word",
       says:
-        "A row is a word that asks, a column a word that it may look at, and the row’s weights add up to 1. " +
-        "Four heads look at the same time, each for something else.",
+        "A row is a query, a column a key, and the weights of a row sum to 1. Four heads run in parallel, each with " +
+        "its own weights.",
     }),
     norm1: normView(encoder, source, "norm1", "attention"),
     feed: feedView(encoder, source, "feed", chosen),
@@ -42,15 +42,15 @@ function views(run, chosen, french) {
     self: attentionView(run, chosen, "self", {
       title: "Masked attention: the French words so far",
       says:
-        "Each French word looks at itself and at those before it. The causal mask hides the words after it: " +
-        "they are what it has to guess.",
+        "Each French word attends to itself and to those before it. The causal mask hides the words after it, " +
+        "because the decoder has to predict them.",
     }),
     norm3: normView(decoder, target, "norm3", "masked attention"),
     cross: attentionView(run, chosen, "cross", {
-      title: "Cross-attention: French looks at English",
+      title: "Cross-attention: French attends to English",
       says:
-        "A row is the last French word so far, a column an English word. To write the next word the decoder looks " +
-        "where that word comes from: where adjective and noun change places, one sees it here.",
+        "A row is the last French word so far, a column an English word. To write the next word, the decoder attends " +
+        "to the English word that it comes from, even where adjective and noun are in another order.",
     }),
     norm4: normView(decoder, target, "norm4", "cross-attention"),
     feed2: feedView(decoder, target, "feed2", chosen),
@@ -69,9 +69,9 @@ function embedView(side, words, language) {
   return {
     title: `Embedding: ${language} words become vectors`,
     says:
-      "Each word is a row of a table: 64 numbers that training has chosen. The same word is the same row, " +
-      "wherever it stands.",
-    pictures: [strips(side.embedded, words, "64 numbers for each word")],
+      "Each word is looked up in a table, which gives it a vector of 64 learned entries. The same word has the same " +
+      "vector at every position.",
+    pictures: [strips(side.embedded, words, "a vector of 64 entries for each word")],
   };
 }
 
@@ -80,11 +80,11 @@ function placeView(side, words) {
   return {
     title: "Position: order is added",
     says:
-      "A pattern of sines and cosines, another one for each place, is added to the word’s 64 numbers. " +
-      "Attention alone cannot tell one order from another.",
+      "A pattern of sines and cosines, another one for each position, is added to the word’s vector, because " +
+      "attention alone can’t tell one order from another.",
     pictures: [
       strips(added, words, "what is added to each word"),
-      strips(side.placed, words, "the sum, which goes on"),
+      strips(side.placed, words, "the sum, which enters the first block"),
     ],
   };
 }
@@ -107,7 +107,7 @@ function attentionView(run, chosen, place, words) {
   };
 }
 
-/* Where the translation looks: the mean of the last block's heads of cross-attention. */
+/* What the translation attends to: the mean of the last block's heads of cross-attention. */
 function glanceView(run) {
   const heads = run.decoder.blocks.at(-1).cross.heads.map((head) => head.weights);
   const mean = (t, s) => heads.reduce((sum, weights) => sum + weights[t][s], 0) / heads.length;
@@ -127,14 +127,14 @@ function normView(side, words, name, what) {
   return {
     title: `Add and norm: what ${what} changes`,
     says:
-      `What ${what} found is added to what came in (the residual connection), and the sum is brought back to one ` +
-      "size. The bars say how large the change is beside the vector that it is added to.",
+      `The output of ${what} is added to its input (the residual connection), and layer norm rescales the ` +
+      "sum. The bars show the length of the output relative to the input.",
     pictures: side.blocks.map((made, b) => ({
       kind: "bars",
       labels: words,
       values: made[name].change.map((row, t) => size(row) / size(made[name].before[t])),
-      shown: (value) => `${Math.round(100 * value)} %`,
-      caption: `Block ${b + 1}: size of the change`,
+      shown: (value) => `${Math.round(100 * value)}%`,
+      caption: `Block ${b + 1}: relative length of the change`,
     })),
   };
 }
@@ -143,13 +143,13 @@ function feedView(side, words, name, chosen) {
   const { hidden, out } = side.blocks[chosen.block][name];
   const awake = hidden.flatMap((row) => [...row]).filter((value) => value > 0).length / words.length;
   return {
-    title: "Feed forward: each word for itself",
+    title: "Feed forward: each word separately",
     says:
-      "64 numbers become 128, those below 0 become 0, and the 128 become 64 again. On the average of these words " +
-      `${awake.toFixed(0)} of the 128 are above 0.`,
+      "64 entries become 128, those below 0 become 0 (ReLU), and the 128 become 64 again. On average over these " +
+      `words, ${awake.toFixed(0)} of the 128 are above 0.`,
     pictures: [
-      strips(hidden, words, `Block ${chosen.block + 1}: the 128 numbers in the middle`),
-      strips(out, words, "what comes out, to be added"),
+      strips(hidden, words, `Block ${chosen.block + 1}: the 128 hidden activations`),
+      strips(out, words, "the output, which is added to the input"),
     ],
   };
 }
@@ -160,8 +160,8 @@ function linearView(run, chosen, french) {
   return {
     title: "Linear: a score for every French word",
     says:
-      `The last word’s 64 numbers meet a row of 64 for each of the ${french.length} French words and marks: ` +
-      `a score for each, its logit. Here the largest eight after ${run.target[chosen.step]}.`,
+      `The logit of each of the ${french.length} French words and special tokens is the dot product of the last ` +
+      `word’s vector with a learned one, plus a bias. Here are the eight largest after ${run.target[chosen.step]}.`,
     thumb: run.decoder.logits,
     pictures: [
       {
@@ -191,9 +191,8 @@ function lossView(run, chosen, french) {
   return {
     title: "Softmax: the next word, step by step",
     says:
-      "Logits become probabilities. The most probable word is written, goes in at the left of the decoder, and the " +
-      "next one is asked for, until <eos>, the end. In training, minus the logarithm of the true word’s " +
-      "probability is the loss.",
+      "Softmax turns logits into probabilities. The most probable word becomes the decoder’s next input, until " +
+      "<eos> ends the sentence. In training, the loss is minus the logarithm of the true word’s probability.",
     thumb: pictures.map((picture) => picture.values),
     pictures,
   };
@@ -216,54 +215,54 @@ function headViews(run, chosen) {
   });
   return {
     Q: {
-      title: "Queries: what each word asks",
-      says: "Each word’s 64 numbers times W_Q; this head takes 16 of the result.",
-      pictures: [strips(head.Q, asking, "16 numbers for each word that asks", "Q")],
+      title: "Queries: what each word searches for",
+      says: "Each word’s vector is multiplied by W_Q; this head takes 16 entries of the product.",
+      pictures: [strips(head.Q, asking, "a query of 16 entries for each word", "Q")],
     },
     K: {
       title: "Keys: what each word can be found by",
-      says: "Each word’s 64 numbers times W_K; this head takes 16 of the result.",
-      pictures: [strips(head.K, seen, "16 numbers for each word that is looked at", "K")],
+      says: "Each word’s vector is multiplied by W_K; this head takes 16 entries of the product.",
+      pictures: [strips(head.K, seen, "a key of 16 entries for each word", "K")],
     },
     V: {
-      title: "Values: what each word has to give",
-      says: "Each word’s 64 numbers times W_V; this head takes 16 of the result.",
-      pictures: [strips(head.V, seen, "16 numbers for each word that is looked at", "V")],
+      title: "Values: what each word contributes",
+      says: "Each word’s vector is multiplied by W_V; this head takes 16 entries of the product.",
+      pictures: [strips(head.V, seen, "a value of 16 entries for each word", "V")],
     },
     scores: {
-      title: "Scores: each query meets each key",
+      title: "Scores: each query with each key",
       says: "One number for each pair: the dot product of the row’s query and the column’s key.",
       pictures: [grid(head.scores, "dot products", { hue: "signed", digits: 1 })],
     },
     scale: {
       title: "Scale: the scores are divided",
-      says: "By the square root of the head’s width, √16 = 4: else wide heads had larger scores than narrow ones.",
+      says: "By the square root of the head’s width, √16 = 4. Otherwise, wide heads would have larger scores.",
       pictures: [grid(head.scaled, "scaled scores", { hue: "signed", digits: 1 })],
     },
     mask: {
       title: "Mask: what may be seen",
       says:
         chosen.place === "self"
-          ? "A word sees itself and the words before it."
-          : "Every word may be seen. Only padding is hidden, which fills up the short sentences of a batch.",
-      pictures: [grid(head.mask.map((row) => row.map(Number)), "1 is seen, hatched is hidden", { mask: true })],
+          ? "A word may attend to itself and to the words before it."
+          : "A word may attend to every word, but not to padding, which fills up the short sentences of a batch.",
+      pictures: [grid(head.mask.map((row) => row.map(Number)), "1 is visible, hatched is masked", { mask: true })],
     },
     softmax: {
       title: "Softmax: scores become weights",
-      says: "Each row becomes positive and adds up to 1. What is hidden gets no weight.",
+      says: "Each row becomes positive and sums to 1. Masked keys get weight 0.",
       pictures: [grid(head.weights, "attention weights in percent")],
     },
     mix: {
       title: "Mix the values",
-      says: "Each word takes the values of the words that it looks at, as much of each as the weight says.",
-      pictures: [strips(head.out, asking, "16 numbers for each word that asks", "V")],
+      says: "The output for each word is the average of all values, weighted by its attention weights.",
+      pictures: [strips(head.out, asking, "an output of 16 entries for each word", "V")],
     },
     heads: {
       title: "Join the heads",
       says:
-        "The four heads’ results side by side are 64 numbers again. W_O mixes them: that is what attention hands on.",
+        "The four heads’ outputs are joined to 64 entries, and W_O mixes them into the output of attention.",
       pictures: [
-        strips(attention.joined, asking, "4 × 16 numbers side by side", "V"),
+        strips(attention.joined, asking, "the outputs of the four heads", "V"),
         strips(attention.out, asking, "times W_O"),
       ],
     },

@@ -383,15 +383,17 @@ def loss_above_the_line(truths, outputs):
     if (line - loss) * ids[:, 1:].numel() > LUCK:
         return Score(0.0, False, f"{words}, and no honest model can be below it", "below_the_line")
     above = loss - line
-    share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
+    fraction = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
     passed = above <= ENOUGH
     if not passed and (half := _loss(logits / 2, ids)) - line <= ENOUGH:
-        return Score(min(share, 0.5), False, f"{words}; with logits half as large it is {half:.3f}", "low_temperature")
+        return Score(
+            min(fraction, 0.5), False, f"{words}; with logits half as large it is {half:.3f}", "low_temperature"
+        )
     if not passed:
         words += f", and the check asks for {line + ENOUGH:.3f}"
         if above < NGRAM:  # with another learning rate or class, an induction head may not form within 1,200 steps
             words += ". If the repeated letters aren't learned yet, delete the saved weights and take another seed"
-    return Score(share, passed, words, None if passed else _what_went_wrong(logits, ids, share))
+    return Score(fraction, passed, words, None if passed else _what_went_wrong(logits, ids, fraction))
 
 
 def _loss(logits, ids) -> float:
@@ -404,7 +406,7 @@ def _nats(logits):
     return torch.log_softmax(logits.double(), dim=-1).clamp(min=LEAST)
 
 
-def _what_went_wrong(logits, ids, share: float) -> str | None:
+def _what_went_wrong(logits, ids, fraction: float) -> str | None:
     """The name of the mistake that the logits of a model with too high a loss show, if any."""
     one_hot = bool(((logits == 0) | (logits == 1)).all())  # one-hot vectors of ids, and not the output of a softmax
     if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE and not one_hot:
@@ -414,4 +416,4 @@ def _what_went_wrong(logits, ids, share: float) -> str | None:
     table[tokens] = rows  # the logits at one position of each token
     if gap_between(table[tokens], rows) <= LITTLE < gap_between(rows, rows[:1].expand_as(rows)):
         return "a_table"
-    return None if share else "not_trained"
+    return None if fraction else "not_trained"

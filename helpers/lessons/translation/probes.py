@@ -143,13 +143,13 @@ def exact_translations(truths, outputs):
     """
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
     right, total, in_batch = sum(a == b for a, b in pairs), len(pairs), dict(pairs)
-    share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
+    fraction = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
     singles = zip(truths[1:-1], outputs[1:-1], strict=True)
     alone = [(truth, in_batch[truth], _one_space(text)) for (truth,), (text,) in singles if truth in in_batch]
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
     fault, evidence = _fault(truths[-1], outputs[-1])
-    if share and fault == "model_not_repeated":
+    if fraction and fault == "model_not_repeated":
         return Score(0.0, False, f"{words}; {evidence}", fault)
     loose = next((b for b in outputs[0] if b != _one_space(b)), "")
     if loose and not evidence:
@@ -158,17 +158,19 @@ def exact_translations(truths, outputs):
     if passed and not evidence and (other := next(worse_alone, None)):
         fault = "cut_short" if other[0].startswith(f"{other[1]} ") else "another_alone"
         evidence = f"one of them by itself: {_both(*other)}"
-    share = min(share, AT_MOST) if evidence else share
+    fraction = min(fraction, AT_MOST) if evidence else fraction
     if passed:
-        return Score(share, False, f"{words}; {evidence}", fault) if evidence else Score(share, True, words)
-    if share == 1:
+        return Score(fraction, False, f"{words}; {evidence}", fault) if evidence else Score(fraction, True, words)
+    if fraction == 1:
         words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, since the grader uses others"
     else:
         words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
     called = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
     right_alone = any(text == truth != among for truth, among, text in alone)
-    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, called, fault, right_alone))
+    return Score(
+        fraction, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, called, fault, right_alone)
+    )
 
 
 def _both(truth: str, output: str) -> str:
