@@ -428,7 +428,9 @@ def cases_leaks_future(draw):
         of_zeros(),
         Case(between("normed", "normed", 0, 3), part=norms, note="layer norms, token 0 seeing token 3"),
         Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0, token 4 seeing token 5"),
-        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1, token 0 seeing token 5"),
+        Case(
+            between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1, token 0 seeing token 5"
+        ),
         in_one(2, 4, 1, 2, -8.0, one_spot, "a leak in sentence 1, feature 2; token 4 is -8"),
         in_one(2, 4, 1, 2, 8.0, one_spot, "a leak in sentence 1, feature 2; token 4 is 8"),
         in_one(1, 4, 1, 3, -8.0, one_spot, "a leak in sentence 1, feature 3 alone"),

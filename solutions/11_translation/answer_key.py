@@ -260,12 +260,16 @@ def cases_label_smoothed_loss(draw):
         case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
         case(3, 6, V=9, middle=True, part=PADDING, note="padding in front and in the middle"),
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
-        case(3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words certain, so that their loss is 0"),
+        case(
+            3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words certain, so that their loss is 0"
+        ),
         case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
         case(1, 1, V=5, part="one word"),
-        case(2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part=LARGE, note="logits far apart, of which the largest is 0"),
+        case(
+            2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part=LARGE, note="logits far apart, of which the largest is 0"
+        ),
         case(2, 4, V=6, top=800.0, dtype=f64, part=LARGE, note="logits around 800"),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),

@@ -696,8 +696,20 @@ def cases_encode_bpe(draw):
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
         # The white space ends in the same byte as a letter of the training text, so a merge could cross the boundary.
-        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=WIDE_SPACES, note="a no-break space, of two bytes, between two letters"),
-        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=WIDE_SPACES, note="a wide space, of three bytes, between two letters"),
+        case(
+            at("C\u00a0B AB"),
+            at("àB ŠB ĠB"),
+            1,
+            part=WIDE_SPACES,
+            note="a no-break space, of two bytes, between two letters",
+        ),
+        case(
+            at("C\u3000B AB"),
+            at("ÀB ĀB ɀB"),
+            1,
+            part=WIDE_SPACES,
+            note="a wide space, of three bytes, between two letters",
+        ),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋 XY"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
