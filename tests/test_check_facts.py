@@ -909,7 +909,7 @@ def test_mistakes_that_the_values_alone_reveal():
         assert by_values(-x / 2, (x / 2) ** power).startswith("6 of 6")
     row = t(0.1, -0.2, 0.4)
     for rows in (x, torch.stack([x, x * x])):
-        assert by_values(rows, rows + row).startswith("every row is off by the same numbers: has something")
+        assert by_values(rows, rows + row).startswith("every row is off by the same numbers: is something")
         assert by_values(rows, rows.flatten().roll(1).reshape(rows.shape)).startswith("the right numbers, but at other")
     assert by_values(x[:1], x[:1] + row).startswith("3 of 3 numbers differ"), "a single row"
     for noise, told in ((99.5e-12, "every row is off by the same"), (100.5e-12, "4 of 4 numbers differ")):

@@ -105,6 +105,6 @@ EXPLAINED = {
         ("say[answer, token] -> say[answer, before]", "but the current token is predicted", "yours    0 of "),
         ("(sharp * W_q, -> (1e-3 * sharp * W_q,", "the first layer attends to:", "yours    a mixture"),
         ("(sharp * match, -> (1e-3 * sharp * match,", "the second layer attends to:", "yours    a mixture"),
-        ("(sharp * match, -> (50.0 * match,", "✗ a long text of many words", "✓ values"),
+        ("(sharp * match, -> (50.0 * match,", "✗ a long text of many tokens", "✓ values"),
     ],
 }

@@ -48,7 +48,6 @@ REFUSED = {
             )
         ),
         ("unit(a) @ unit(b).T -> unit(a) @ (b / (b.norm() + 1e-12)).T",),
-        ("torch.where(length > 0, length, 1) -> (length**2 + 1e-8) ** 0.5",),
         ("unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()",),
     ],
     "negative_sampling_gradients": [
