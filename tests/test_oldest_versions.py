@@ -1,4 +1,5 @@
-"""The course uses only names that the oldest supported versions of torch, NumPy and ipywidgets have.
+"""The course uses only names that the oldest supported versions of torch, NumPy and ipywidgets have, and other
+differences between supported versions change no verdict.
 
 CI has the newest versions. tests/golden/oldest_names.txt lists all names that the course uses and that were found in
 torch 2.5.1, numpy 1.26.4 and ipywidgets 7.7.5. Methods of tensors are not among them.
@@ -9,6 +10,8 @@ import ast
 import pytest
 import torch
 
+from helpers.checking.codec import plain
+from helpers.grading.name_bindings import looked_up
 from helpers.running.torch_insides import exact_products
 from tests.lab import ROOT
 
@@ -68,3 +71,24 @@ def test_products_are_exact_without_the_settings_of_torch_2_9(monkeypatch: pytes
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def test_a_plain_tensor_is_not_made_a_subclass_again(monkeypatch: pytest.MonkeyPatch):
+    """In a dispatch mode, torch 2.5 refuses it."""
+    as_subclass = torch.Tensor.as_subclass
+
+    def refusing(tensor, kind):
+        assert type(tensor) is not torch.Tensor
+        return as_subclass(tensor, kind)
+
+    monkeypatch.setattr(torch.Tensor, "as_subclass", refusing)
+    assert plain(torch.ones(3, requires_grad=True)).equal(torch.ones(3))
+    assert type(plain(torch.nn.Buffer(torch.ones(3)))) is torch.Tensor
+
+
+@pytest.mark.parametrize(
+    "made", ["[f(x) for x in y]", "{f(x) for x in y}", "{x: f(x) for x in y}", "[*(f(x) for x in y)]"]
+)
+def test_the_variable_of_a_comprehension_is_not_looked_up_at_the_top_level(made):
+    assert looked_up(ast.parse(f"data = {made}").body[0]) == {"f", "y"}
+    assert looked_up(ast.parse(f"data = {made}, x").body[0]) == {"f", "x", "y"}
